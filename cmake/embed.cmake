@@ -1,0 +1,26 @@
+# flopsight_embed(OUT_VAR FILE SYMBOL): a generated .cc that defines
+# `extern const std::string_view flopsight::embedded::SYMBOL` with the bytes of FILE.
+function(flopsight_embed OUT_VAR FILE SYMBOL)
+  get_filename_component(stem ${FILE} NAME_WE)
+  set(out ${CMAKE_BINARY_DIR}/generated/${stem}_embedded.cc)
+  file(READ ${FILE} content)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FILE})
+  # Raw string literals are limited to 64 KiB by the standard's minimum; split by line, which is
+  # also what keeps the generated file readable.
+  string(REPLACE ";" "\\;" content "${content}")
+  string(REPLACE "\n" ";" lines "${content}")
+  set(body "")
+  foreach(line IN LISTS lines)
+    string(APPEND body "    R\"FSEMBED(${line}\n)FSEMBED\"\n")
+  endforeach()
+  set(text "// Generated from ${stem}; do not edit.\n#include <string_view>\nnamespace flopsight::embedded {\nextern const std::string_view ${SYMBOL};\nconst std::string_view ${SYMBOL} =\n${body};\n}\n")
+  if(EXISTS ${out})
+    file(READ ${out} before)
+  else()
+    set(before "")
+  endif()
+  if(NOT before STREQUAL text)
+    file(WRITE ${out} "${text}")
+  endif()
+  set(${OUT_VAR} ${out} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,28 @@
+# Warnings and sanitizers as target properties of one interface library; every target links it.
+add_library(flopsight_options INTERFACE)
+target_compile_features(flopsight_options INTERFACE cxx_std_20)
+target_compile_options(flopsight_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror
+  -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False positives of g++ 12 in its own headers at -O2 (std::string and std::variant inlining).
+  target_compile_options(flopsight_options INTERFACE
+    -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
+endif()
+target_include_directories(flopsight_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+
+set(FLOPSIGHT_SANITIZE "" CACHE STRING "value of -fsanitize=, empty for none")
+if(FLOPSIGHT_SANITIZE)
+  target_compile_options(flopsight_options INTERFACE -fsanitize=${FLOPSIGHT_SANITIZE}
+    -fno-sanitize-recover=all)
+  target_link_options(flopsight_options INTERFACE -fsanitize=${FLOPSIGHT_SANITIZE})
+endif()
+option(FLOPSIGHT_LIBFUZZER "link fuzz targets with libFuzzer (clang) instead of the replay main" OFF)
+if(FLOPSIGHT_LIBFUZZER)
+  target_compile_options(flopsight_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+find_program(FLOPSIGHT_CCACHE ccache)
+if(FLOPSIGHT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${FLOPSIGHT_CCACHE})
+endif()

@@ -1,0 +1,91 @@
+#pragma once
+// The only HTTP client: many requests at once over libcurl, with TLS, proxies of the environment, gzip,
+// credentials, retries and hard limits. It knows nothing of metrics.
+//
+// Threads: one HttpClient, one thread (it runs its own event loop inside get_all).
+// Errors: kUnavailable for what may succeed later (refused, reset, time-out, 429, 5xx after the last
+// retry), kInvalid for a URL or option that cannot work and for 4xx, kLimit for a body over its limit.
+// A message names the URL without credentials, the last cause, and how many attempts were made.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flopsight::net {
+
+struct HttpAuth {
+  std::optional<std::string> bearer_token;                        // Authorization: Bearer …
+  std::optional<std::pair<std::string, std::string>> basic;      // user, password
+  std::vector<std::pair<std::string, std::string>> headers;      // e.g. X-Scope-OrgID
+};
+
+struct HttpTls {
+  std::optional<std::string> ca_file;      // PEM; default: the system's store
+  std::optional<std::string> cert_file;    // client certificate, PEM
+  std::optional<std::string> key_file;
+  std::optional<std::string> server_name;  // verify against (and SNI) this name instead of the URL's host
+  bool insecure_skip_verify = false;
+};
+
+struct HttpOptions {
+  HttpAuth auth;
+  HttpTls tls;
+  std::chrono::milliseconds connect_timeout{5'000};
+  std::chrono::milliseconds total_timeout{120'000};  // for one attempt
+  int retries = 2;                                   // further attempts after the first
+  std::chrono::milliseconds retry_backoff{200};      // doubled each time; Retry-After is respected up to 30 s
+  std::size_t body_bytes_max = std::size_t{1} << 30;  // after content decoding
+  int parallel_max = 64;                             // transfers at once
+  std::string user_agent = "flopsight";
+};
+
+struct HttpRequest {
+  std::string url;
+  std::optional<std::string> body;  // present: POST
+  std::string content_type = "application/x-www-form-urlencoded";
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+struct HttpResponse {
+  int status = 0;  // 2xx only; others are errors, whose message carries the start of the body's text
+  std::string content_type;
+  std::string body;  // gzip and deflate resolved
+};
+
+class HttpClient {
+ public:
+  // Errors: kInvalid/kNotFound for a TLS file that is missing or unreadable (named in the message).
+  static base::Result<HttpClient> create(HttpOptions options);
+  ~HttpClient();
+  HttpClient(HttpClient&&) noexcept;
+  HttpClient& operator=(HttpClient&&) noexcept;
+
+  base::Result<HttpResponse> send(const HttpRequest& request);
+
+  // All requests, at most parallel_max at a time; `done` is called once for each index, in order of
+  // completion, on the calling thread. Responses are handed over, not collected, so that memory stays
+  // bounded by what is in flight.
+  void send_all(std::span<const HttpRequest> requests,
+                const std::function<void(std::size_t index, base::Result<HttpResponse> response)>& done);
+
+ private:
+  struct State;
+  explicit HttpClient(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Percent-encodes for a query string or form body.
+std::string url_encode(std::string_view text);
+// The URL without user:password@, for messages.
+std::string url_without_credentials(std::string_view url);
+
+}  // namespace flopsight::net

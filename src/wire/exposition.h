@@ -1,0 +1,104 @@
+#pragma once
+// The text that exporters serve: Prometheus text format 0.0.4 and OpenMetrics 1.0, from bytes to samples.
+// No packaged C++ parser of it exists, and ingest speed is part of the product, so this one is ours.
+//
+// Cost: one pass; a label block whose bytes were seen before in the same parser (a dcgm-exporter repeats
+// one block per GPU for every metric) is recognised by its hash and a byte comparison, and not parsed again.
+// The parser keeps those blocks between calls, so one Parser per target is the fast way to use it.
+//
+// Bad input: a malformed line is reported with line and column (both from 1, the column in bytes) and
+// skipped; every other line is used. Nothing throws.
+// Formats: both grammars are accepted in one pass, as exporters mix them: `# EOF`, `# UNIT`, exemplars
+// (` # {...} value [timestamp]` after a sample, checked and dropped), timestamps in milliseconds (text)
+// or in seconds with a fraction (OpenMetrics). Options::format decides how a timestamp is read and whether
+// a missing `# EOF` is reported.
+// Threads: one Parser, one thread. Lifetime: string_views handed to the sink live for that call only,
+// except those reached through a LabelSet, which live as long as the Parser (until clear()).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace flopsight::wire {
+
+struct Label {
+  std::string_view name;
+  std::string_view value;  // escapes resolved, any UTF-8
+};
+
+// One distinct label block. Labels stand in the order of the text; the names are distinct (a repeated
+// name is malformed). `id` counts from 0 in order of first sight within one Parser, and is stable until
+// clear(): a caller may keep an array by id of what it derived from the labels.
+struct LabelSet {
+  std::uint32_t id = 0;
+  std::span<const Label> labels;
+};
+
+struct ExpositionSample {
+  std::string_view metric;
+  const LabelSet* labels = nullptr;  // never null; a sample without a block has the empty set
+  double value = 0;                  // NaN and infinities as written; judging them is not this layer's
+  std::optional<std::int64_t> timestamp_milliseconds;
+};
+
+struct ExpositionError {
+  std::uint64_t line = 0;
+  std::uint64_t column = 0;
+  std::string expected;  // "label name", "'=' after label name", "a number", … never the whole line
+};
+
+enum class ExpositionFormat { kPrometheusText, kOpenMetrics };
+
+// Told of each thing found, in the order of the text.
+class ExpositionSink {
+ public:
+  virtual ~ExpositionSink() = default;
+  virtual void sample(const ExpositionSample& sample) = 0;
+  virtual void malformed(const ExpositionError& error) = 0;
+  // `# TYPE metric type`. Units are never taken from HELP or UNIT text (exporters' are wrong).
+  virtual void type(std::string_view metric, std::string_view type) { (void)metric, (void)type; }
+};
+
+struct ExpositionTotals {
+  std::uint64_t lines = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t malformed = 0;
+  bool saw_eof_marker = false;
+};
+
+class ExpositionParser {
+ public:
+  struct Options {
+    ExpositionFormat format = ExpositionFormat::kPrometheusText;
+    // Limits; a line past one is malformed ("at most N labels"), and the rest is used.
+    std::uint32_t labels_per_sample_max = 128;
+    std::uint32_t label_value_bytes_max = 64 * 1024;
+    std::uint32_t line_bytes_max = 1024 * 1024;
+    std::uint32_t label_sets_max = 4'000'000;  // distinct blocks kept; past it they are parsed anew
+  };
+
+  ExpositionParser();
+  explicit ExpositionParser(Options options);
+  ~ExpositionParser();
+  ExpositionParser(ExpositionParser&&) noexcept;
+  ExpositionParser& operator=(ExpositionParser&&) noexcept;
+
+  // Parses the whole text. A last line without a newline is accepted.
+  ExpositionTotals parse(std::string_view text, ExpositionSink& sink);
+
+  // Forgets all label sets and frees their memory.
+  void clear();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// What an HTTP Content-Type header says, or, without one, what the text itself looks like: OpenMetrics
+// if it ends with `# EOF`.
+ExpositionFormat exposition_format(std::string_view content_type, std::string_view text);
+
+}  // namespace flopsight::wire

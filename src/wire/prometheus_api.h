@@ -1,0 +1,41 @@
+#pragma once
+// Answers of the Prometheus HTTP API (/api/v1/query, query_range, series, label values), from JSON bytes to
+// values, as Prometheus 2.x, VictoriaMetrics, Thanos and Mimir print them. Pure; fetching is in sources/.
+//
+// Errors: kInvalid/kCorrupt with the byte offset where JSON breaks; an answer with "status":"error" becomes
+// an Error with the server's errorType and text (kUnavailable for "timeout", "unavailable" and "internal",
+// kLimit for "too many"/limit messages, else kInvalid).
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flopsight::wire {
+
+struct ApiPoint {
+  std::int64_t unix_milliseconds = 0;
+  double value = 0;  // "NaN", "+Inf", "-Inf" as such
+};
+
+struct ApiSeries {
+  std::vector<std::pair<std::string, std::string>> labels;  // __name__ included where present
+  std::vector<ApiPoint> points;                             // ascending; one for an instant vector
+};
+
+struct ApiAnswer {
+  std::vector<ApiSeries> series;        // vector, matrix, or scalar as one series without labels
+  std::vector<std::string> warnings;    // "warnings" and "infos"
+  bool is_partial = false;              // VictoriaMetrics: "isPartial": true
+};
+
+base::Result<ApiAnswer> parse_api_query(std::string_view json);
+// The "data" array of strings of /label/…/values and /labels.
+base::Result<std::vector<std::string>> parse_api_strings(std::string_view json);
+// The "data" array of label objects of /series.
+base::Result<std::vector<ApiSeries>> parse_api_series(std::string_view json);
+
+}  // namespace flopsight::wire
