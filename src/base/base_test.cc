@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace flopsight::base {
+namespace {
+
+TEST(Json, a_document_reads_and_prints_back_with_its_order) {
+  const std::string text = R"({"b":[1,2.5,null,true],"a":{"x":"é\n"},"c":[],"d":{}})";
+  const auto value = json::parse(text);
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(json::dump(*value, 0), R"({"b":[1,2.5,null,true],"a":{"x":"é\n"},"c":[],"d":{}})");
+}
+
+TEST(Json, an_error_names_line_and_column) {
+  const auto value = json::parse("{\n  \"a\": 1,\n  oops\n}");
+  ASSERT_FALSE(value.ok());
+  EXPECT_TRUE(value.error().message.starts_with("line 3, column 3")) << value.error().message;
+}
+
+TEST(Json, nesting_is_limited_at_200_levels) {
+  EXPECT_TRUE(json::parse(std::string(200, '[') + std::string(200, ']')).ok());
+  const auto deep = json::parse(std::string(201, '[') + std::string(201, ']'));
+  ASSERT_FALSE(deep.ok());
+  EXPECT_EQ(deep.error().code, ErrorCode::kLimit);
+}
+
+TEST(Json, numbers_print_shortest_and_integers_without_fraction) {
+  EXPECT_EQ(json::number_text(1.83e9), "1830000000");
+  EXPECT_EQ(json::number_text(0.1), "0.1");
+  EXPECT_EQ(json::number_text(-0.5), "-0.5");
+}
+
+TEST(Csv, quotes_comments_and_crlf_are_read) {
+  const auto table = parse_csv("# note\na,b\r\n\"x,\"\"y\",2\r\n\n3,4");
+  ASSERT_TRUE(table.ok());
+  ASSERT_EQ(table->rows.size(), 2U);
+  EXPECT_EQ(table->rows[0].fields[0], "x,\"y");
+  EXPECT_EQ(table->rows[0].fields[1], "2");
+  EXPECT_EQ(table->rows[1].line, 5U);
+}
+
+TEST(Csv, a_row_of_another_width_is_an_error_with_its_line) {
+  const auto table = parse_csv("a,b\n1,2\n3\n");
+  ASSERT_FALSE(table.ok());
+  EXPECT_EQ(table.error().message, "line 3: 1 fields, expected 2 as in the header");
+}
+
+TEST(Csv, an_unclosed_quote_is_an_error_with_its_line) {
+  const auto table = parse_csv("a\n\"x\n");
+  ASSERT_FALSE(table.ok());
+  EXPECT_EQ(table.error().message, "line 2: a quoted field is not closed");
+}
+
+TEST(File, a_missing_file_and_a_folder_are_named) {
+  EXPECT_EQ(read_file("/nonexistent/x").error().code, ErrorCode::kNotFound);
+  EXPECT_NE(read_file("/").error().message.find("is a directory"), std::string::npos);
+}
+
+TEST(Text, printable_keeps_one_line_and_whole_characters) {
+  EXPECT_EQ(printable("a\nb\x1b[31m"), "a?b?[31m");
+  EXPECT_EQ(printable("abé", 3), "ab...");
+}
+
+}  // namespace
+}  // namespace flopsight::base
