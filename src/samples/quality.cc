@@ -1,0 +1,110 @@
+#include "samples/quality.h"
+
+#include <algorithm>
+
+#include "samples/absent.h"
+
+namespace flopsight::samples {
+namespace {
+
+constexpr std::size_t kPlacesMax = 3;
+
+struct CodeText {
+  std::string_view code;
+  std::string_view meaning;
+};
+
+constexpr CodeText kCodes[] = {
+    {"band_unknown",
+     "the error band needs at least two clock readings of a busy GPU of the model; there was one"},
+    {"clock_from_other_scrape",
+     "the SM clock came from another scrape, up to one interval older than the tensor activity"},
+    {"conflicting_duplicate",
+     "one GPU, one metric, one time, two values: the first was used"},
+    {"counter_reset", "a cumulative counter fell: that step was left out"},
+    {"counter_uncalibrated",
+     "cycle counters and tensor activity disagree by more than a quarter: the counters were not used"},
+    {"counter_multiplicity_unknown",
+     "the SM multiplicity of the cycle counters could not be told; they were not used"},
+    {"counter_route_difference",
+     "OFU from cycle counters and from tensor activity times clock, compared where both exist"},
+    {"duplicate", "the same sample from more than one series (shared GPU, replica): counted once"},
+    {"empty_scrape", "an endpoint or file answered without a single sample: a missing scrape"},
+    {"endpoint_down", "an endpoint did not answer: its GPUs are unmeasured"},
+    {"exporter_pod_ignored", "pod labels that name the exporter itself were not taken for a job"},
+    {"gpu_without_uuid", "identified by host and index, which are not the same in every tool"},
+    {"holder_after_end", "samples labelled with a job after its end in the jobs file: not the job's"},
+    {"label_gap_bridged",
+     "samples without job labels between two of the same job on the same GPU: given to that job"},
+    {"label_conflict", "job labels and jobs file disagree; the labels were used"},
+    {"malformed_line", "a line that is not the exposition format was skipped; the rest was used"},
+    {"mig_profile_unknown", "a MIG instance whose share of the GPU cannot be told: left unmeasured"},
+    {"ofu_above_one",
+     "OFU above 1: the SM clock ran above the tensor-peak clock; above about 1.1 the catalogue row is "
+     "wrong"},
+    {"partial_answer", "the server said that its answer is partial"},
+    {"price_unknown", "no price for the GPU model: no dollars for groups that hold it"},
+    {"server_warning", "the server sent a warning with its answer"},
+    {"shared_gpu", "several jobs at once on one GPU: its time was split equally among them"},
+    {"tensor_zero_while_busy",
+     "tensor activity exactly 0 while SMs are busy and power is high: no matrix work, or a stuck counter"},
+    {"timestamps_ignored", "only one point in time per GPU: treated as an instant"},
+    {"unknown_model", "GPU model not in the catalogue: no peak, no neighbour's peak"},
+    {"ignored_metric", "samples left out by an ignore rule"},
+};
+
+}  // namespace
+
+std::string_view quality_meaning(std::string_view code) {
+  for (const CodeText& text : kCodes) {
+    if (text.code == code) return text.meaning;
+  }
+  for (std::size_t i = 0; i < kAbsentReasonCount; ++i) {
+    const auto reason = static_cast<AbsentReason>(i);
+    if (absent_reason_name(reason) == code) return absent_reason_meaning(reason);
+  }
+  return "";
+}
+
+void QualityLog::add(std::string_view code, std::string_view where, std::uint64_t count) {
+  if (count == 0) return;
+  auto at = noted_.find(code);
+  if (at == noted_.end()) at = noted_.emplace(std::string(code), Noted{}).first;
+  Noted& noted = at->second;
+  noted.count += count;
+  if (noted.places.size() < kPlacesMax &&
+      std::find(noted.places.begin(), noted.places.end(), where) == noted.places.end()) {
+    noted.places.emplace_back(where);
+  }
+}
+
+void QualityLog::merge(const QualityLog& other) {
+  for (const auto& [code, noted] : other.noted_) {
+    // The count goes with the first place; further places are only noted.
+    add(code, noted.places.front(), noted.count);
+    for (const std::string& place : noted.places) {
+      add(code, place, 1);
+      --noted_.find(code)->second.count;
+    }
+  }
+}
+
+std::uint64_t QualityLog::count(std::string_view code) const {
+  const auto at = noted_.find(code);
+  return at == noted_.end() ? 0 : at->second.count;
+}
+
+std::vector<QualityEntry> QualityLog::entries() const {
+  std::vector<QualityEntry> out;
+  for (const auto& [code, noted] : noted_) {
+    QualityEntry entry{code, noted.count, "", std::string(quality_meaning(code))};
+    for (const std::string& place : noted.places) {
+      entry.where += (entry.where.empty() ? "" : "; ") + place;
+    }
+    if (noted.places.size() == kPlacesMax && noted.count > kPlacesMax) entry.where += "; ...";
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace flopsight::samples
