@@ -1,0 +1,43 @@
+#pragma once
+// Jobs told from outside, for GPUs whose labels name none: which job held which GPUs of which hosts, and when.
+// JSON (a list, or {"jobs": [...]}) or CSV; docs/attribution.md has both forms.
+//
+// Times are [start, end): RFC 3339 with an offset, or Unix seconds. A missing start is "since ever", a missing
+// end "still running". GPUs are indices or UUIDs; none given means all GPUs of the hosts.
+// Errors: kInvalid with the line (CSV) or the entry's number (JSON) and the field.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "samples/gpu.h"
+#include "units/time.h"
+
+namespace flopsight::jobs {
+
+struct JobRecord {
+  std::string job;
+  std::string user;
+  std::string team;
+  std::string name_space;
+  std::vector<std::string> hosts;
+  std::vector<std::string> gpu_indices;
+  std::vector<std::string> gpu_uuids;
+  std::optional<units::Instant> start;
+  std::optional<units::Instant> end;
+
+  bool holds(const samples::GpuIdentity& gpu) const;
+  bool running_at(units::Instant t) const {
+    return (!start || t >= *start) && (!end || t < *end);
+  }
+  samples::Holder holder() const;
+};
+
+base::Result<std::vector<JobRecord>> parse_jobs(std::string_view text);
+
+// "n[01-03,7],login1" as its names, padding kept. Errors: kInvalid; kLimit above 65,536 names.
+base::Result<std::vector<std::string>> expand_hosts(std::string_view expression);
+
+}  // namespace flopsight::jobs
