@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Tests of tidy.py: for each check samples that it must let pass and samples that it must report."""
+
+import unittest
+
+import tidy
+
+LAYERS = "# who\nbase   :\nunits  :\nwire   : base units\nmodel  : units\n"
+CMAKE = "add_module(base)\nadd_module(units)\nadd_module(wire LIBS z)\nadd_module(model)\n"
+SKELETON = {"src/LAYERS": LAYERS, "CMakeLists.txt": CMAKE}
+PACKAGES = "build g++ # compiler\n"
+SLASH = "/"  # keeps the forbidden words of the samples out of this file
+LONG = "int f() {\n" + "  g();\n" * 70 + "}\n"
+LONG_PYTHON = "def f():\n" + "    g()\n" * 70
+
+# check → (samples without a finding, samples with one). A sample is files on top of SKELETON.
+SAMPLES = {
+    "layers": (
+        [{"src/wire/a.cc": '#include <vector>\n#include "wire/a.h"\n#include "base/result.h"\n'},
+         {"src/wire/a.cc": '#include "wire/b_internal.h"\n// #include "model/x.h" is not allowed\n'},
+         {"apps/flopsight/main.cc": '#include "model/mfu.h"\n'}],
+        [{"src/model/a.cc": '#include "wire/a.h"\n'},
+         {"src/model/a_test.cc": '#  include "wire/a.h"\n'},
+         {"src/wire/a.cc": '#include "base/json_internal.h"\n'},
+         {"src/wire/a.cc": '#include "result.h"\n'},
+         {"src/wire/a.cc": '#include "flopsight/main.h"\n'},
+         {"src/extra/a.cc": "\n"},
+         {"src/LAYERS": "base : units\nunits :\n"},
+         {"src/LAYERS": LAYERS + "views :\n"}]),
+    "owners": (
+        [{"src/wire/gzip.cc": "#include <zlib.h>\n"},
+         {"src/views/table.cc": "#include <fmt/format.h>\n"},
+         {"src/base/a_test.cc": "#include <gmock/gmock.h>\n"},
+         {"src/base/a_bench.cc": "#include <benchmark/benchmark.h>\n#include <rapidjson/reader.h>\n"},
+         {"src/base/file.cc": "#include <cstdio>\n#include <sys/stat.h>\n#include <unistd.h>\n"}],
+        [{"src/wire/gzip.h": "#include <zlib.h>\n"},
+         {"src/wire/exposition.cc": '#include "simdjson.h"\n'},
+         {"src/base/json.h": "#include <nlohmann/json.hpp>\n"},
+         {"src/base/a.cc": "#include <gtest/gtest.h>\n"},
+         {"src/net/a.cc": "#include <boost/asio.hpp>\n"},
+         {"src/net/a.cc": "#include <brotli.h>\n"}]),
+    "dependencies": (
+        [{tidy.PACKAGES: "# text\n" + PACKAGES, tidy.DEPENDENCIES: "| `g++` | compiler |\n"}],
+        [{tidy.PACKAGES: PACKAGES, tidy.DEPENDENCIES: "| `cmake` | |\n"},
+         {tidy.PACKAGES: PACKAGES}]),
+    "pure": (
+        [{"src/wire/a.cc": '// no getenv here\nconst char* k = "std::cout";\nstd::snprintf(b, 3, "x");\n'},
+         {"src/wire/a.cc": "int idle_time(int x);\nauto t = sample.time(0);\nint operand(int);\n"},
+         {"src/wire/a_test.cc": "std::ifstream in(path);\n"},
+         {"src/base/file.cc": "std::ifstream in(path);\n"}],
+        [{"src/wire/a.cc": f"{token};\n"} for token in (
+            "auto t = std::chrono::system_clock::now()", "std::time(nullptr)", "time(nullptr)",
+            'std::getenv("X")', 'fopen("x", "r")', "std::ifstream in(p)", "std::thread t(f)",
+            "std::jthread t(f)", "std::cout << 1", "std::cerr << 1", 'printf("x")', 'std::printf("x")',
+            'fprintf(stderr, "x")', "rand()", "std::rand()", "std::random_device d")]),
+    "personalities": (
+        [{"src/wire/a.cc": "#if defined(__clang__)\n#endif\n// #ifdef USE_X\n"}],
+        [{"src/wire/a.cc": "#ifdef USE_ZSTD\n#endif\n"},
+         {"apps/flopsight/main.cc": "#if defined(FLOPSIGHT_WITH_NVML)\n#endif\n"}]),
+    "unbuilt": (
+        [{"src/wire/a_fuzz.cc": ""},
+         {"apps/flopsight/main_test.cc": ""},
+         {"tests/replay.cc": "", "cmake/module.cmake": "add_executable(x tests/replay.cc)"},
+         {"tools/tidy_test.py": "", "tests/CMakeLists.txt": "add_test(tools/tidy_test.py)"},
+         {"tests/e2e/test_report.py": ""}],
+        [{"src/wire/deep/a_test.cc": ""},
+         {"tests/a_test.cc": ""},
+         {"src/a_test.cc": ""},
+         {"apps/flopsight/a_bench.cc": ""},
+         {"tools/gen_test.py": ""},
+         {"tests/web/test_page.py": ""}]),
+    "pragma_once": (
+        [{"src/wire/a.h": "// What.\n#pragma once\n"}],
+        [{"src/wire/a.h": "// #pragma once\nint a();\n"}]),
+    "files": (
+        [{"src/wire/a.cc": ""}, {"run": ""}, {".gitignore": ""}, {"tests/corpus/a_fuzz/deadbeef": ""}],
+        [{"docs/a.md": "x" * (512 * 1024 + 1)}, {"docs/a.docx": ""}, {"tools/helper": ""},
+         {"tests/corpus/a_fuzz/big": "x" * (512 * 1024 + 1)}]),
+    "open_ends": (
+        [{"src/wire/a.cc": "// TO" "DO(#12): later\n"}, {"tests/golden/a.json": '"TO' 'DO"'}],
+        [{"src/wire/a.cc": "// TO" "DO: later\n"}, {"docs/a.md": "FIX" "ME\n"}, {"run": "# XX" "X\n"}]),
+    "machine_paths": (
+        [{"docs/a.md": "see docs/work/a, https://x.org/home/a, $PWD/work/a and /usr/bin\n"},
+         {"src/wire/a.cc": '"../fixtures/a"\n'}],
+        [{"docs/a.md": f"see {SLASH}home/me/x\n"}, {"run": f"cd {SLASH}work/main\n"},
+         {"tests/golden/a.json": f'"file": "{SLASH}Users/me/x"'}, {"docs/a.md": "[x](..{}shared/spec)".format(SLASH)}]),
+    "line_references": (
+        [{"docs/a.md": "see `judge` in src/wire/a.cc: it decides\n"},
+         {"src/base/a.cc": "// message: a.cc:12\n"}],
+        [{"docs/a.md": "see src/wire/a.cc:12\n"}]),
+    "links": (
+        [{"docs/a.md": "[x](b.md#part) [y](../README.md) [z](https://x.org) [here](#top) [d](../src/)\n",
+          "docs/b.md": "", "README.md": "[docs](docs) [a](./docs/a.md)"},
+         {"README.md": "```\n[x](nowhere.md)\n```\n"}],
+        [{"README.md": "[x](nowhere.md)\n"}, {"docs/a.md": "[x](../docs/b.md)\n"},
+         {"docs/a.md": "[x](../../README.md)\n", "README.md": ""}]),
+    "lengths": (
+        [{"src/wire/a.cc": "int a;\n" * 500},
+         {"src/wire/a.cc": LONG, tidy.EXCEPTIONS: "src/wire/a.cc:f 80 a table\n"},
+         {"src/wire/a.cc": "namespace x {\n" + "int f() {\n  g();\n}\n" * 30 + "}\n"},
+         {"src/wire/a.cc": "const int kTable[] = {\n" + "  1,\n" * 90 + "};\n"},
+         {tidy.EXCEPTIONS: "# words\n\nraw_double 3 why\n"}],
+        [{"src/wire/a.cc": "int a;\n" * 501},
+         {"src/wire/a.cc": LONG},
+         {"src/wire/a.cc": "struct A {\n  int f() const {\n" + "    g();\n" * 60 + "  }\n};\n"},
+         {"src/wire/a_test.cc": "TEST(A, b) {\n" + "  g();\n" * 60 + "}\n"},
+         {"tools/a.py": LONG_PYTHON},
+         {"src/wire/a.cc": LONG, tidy.EXCEPTIONS: "src/wire/a.cc:f 70 one too few\n"},
+         {"src/wire/a.cc": LONG, tidy.EXCEPTIONS: "src/wire/a.cc:f 99 too generous\n"},
+         {"src/wire/a.cc": "int a;\n", tidy.EXCEPTIONS: "src/wire/a.cc 600 not needed\n"},
+         {tidy.EXCEPTIONS: "src/wire/gone.cc 600 not there\n"},
+         {"src/wire/a.cc": LONG, tidy.EXCEPTIONS: "src/wire/a.cc:f 80\n"}]),
+    "raw_doubles": (
+        [{"src/wire/a.h": "struct A {\n  double power_watts;\n  double value = 0;\n"
+                          "  std::optional<double> power_watts_max;\n  units::Hertz clock;\n};\n"},
+         {"src/wire/a.h": "double mean(double x);\nclass A {\n  double sum_ = 0;\n};\n"},
+         {"src/base/json.h": "struct A {\n  double number;\n};\n"},
+         {"src/wire/a.h": "struct A {\n  double x;\n};\n", tidy.EXCEPTIONS: "raw_double 1 why\n"}],
+        [{"src/wire/a.h": "struct A {\n  double power;\n};\n"},
+         {"src/wire/a.h": "struct A {\n  std::vector<double> latency_ms;\n};\n"},
+         {"src/wire/a.h": "", tidy.EXCEPTIONS: "raw_double 1 why\n"}]),
+}
+
+
+def tree(sample: dict[str, str]) -> tidy.Tree:
+    return tidy.Tree({path: text.encode() for path, text in (SKELETON | sample).items()})
+
+
+class Checks(unittest.TestCase):
+    def test_each_check_has_samples(self):
+        self.assertEqual({check.__name__ for check in tidy.CHECKS},
+                         {f"check_{name}" for name in SAMPLES})
+
+    def test_good_samples_pass(self):
+        for name, (good, _) in SAMPLES.items():
+            for sample in good:
+                with self.subTest(check=name, sample=sample):
+                    findings = list(getattr(tidy, f"check_{name}")(tree(sample)))
+                    self.assertEqual([str(finding) for finding in findings], [])
+
+    def test_bad_samples_are_found(self):
+        for name, (_, bad) in SAMPLES.items():
+            for sample in bad:
+                with self.subTest(check=name, sample=sample):
+                    self.assertTrue(list(getattr(tidy, f"check_{name}")(tree(sample))))
+
+
+class Functions(unittest.TestCase):
+    def functions(self, text: str) -> list[tuple[str, int, int]]:
+        return list(tidy.functions_of(tidy.strip_code(text)))
+
+    def test_names_and_lengths(self):
+        text = ("namespace a {\n\nA::A(int x)\n    : x_(x) {\n  f();\n}\n"
+                "TEST(Suite, name) { auto g = [] { return 1; }; }\n}  // namespace a\n")
+        self.assertEqual(self.functions(text), [("A", 3, 4), ("Suite.name", 7, 1)])
+
+    def test_braces_in_text_do_not_count(self):
+        text = "void f() {\n  s = \"}\";\n  c = '}';\n  // }\n  r = R\"x(}\n)x\";\n}\nint g() { return 1'000; }\n"
+        self.assertEqual(self.functions(text), [("f", 1, 7), ("g", 8, 1)])
+
+    def test_a_finding_names_its_line(self):
+        finding = next(tidy.check_pure(tree({"src/wire/a.cc": "/* a\n b */\nauto x = R\"(\n)\";\nrand();\n"})))
+        self.assertEqual(str(finding), "src/wire/a.cc:5: 'rand(': a pure module may not reach for chance")
+
+
+if __name__ == "__main__":
+    unittest.main()
