@@ -2,10 +2,14 @@
 // The only HTTP client: many requests at once over libcurl, with TLS, proxies of the environment, gzip,
 // credentials, retries and hard limits. It knows nothing of metrics.
 //
-// Threads: one HttpClient, one thread (it runs its own event loop inside get_all).
+// Retries: every request is taken to be repeatable, also a POST (it carries a query, not an order).
+// Redirects: followed for GET only, at most 10, to http and https only. Credentials (also custom headers and
+// the client certificate) go to the URL's own host and port only, or from its port 80 to its port 443.
+// user:password@ in a URL is used before HttpAuth, and never printed.
+// Threads: one HttpClient, one thread (it runs its own event loop inside send and send_all).
 // Errors: kUnavailable for what may succeed later (refused, reset, time-out, 429, 5xx after the last
 // retry), kInvalid for a URL or option that cannot work and for 4xx, kLimit for a body over its limit.
-// A message names the URL without credentials, the last cause, and how many attempts were made.
+// A message is one line: the URL without credentials, the last cause, and how many attempts were made.
 
 #include <chrono>
 #include <cstddef>
@@ -53,17 +57,24 @@ struct HttpRequest {
   std::optional<std::string> body;  // present: POST
   std::string content_type = "application/x-www-form-urlencoded";
   std::vector<std::pair<std::string, std::string>> headers;
+  // An answer that is neither 2xx nor a redirect is a response too, not an error (after the retries that
+  // 429 and 5xx get): for protocols that explain themselves in the body.
+  bool any_status = false;
 };
 
 struct HttpResponse {
-  int status = 0;  // 2xx only; others are errors, whose message carries the start of the body's text
+  // 2xx unless HttpRequest::any_status; others are errors, whose message carries the start of the body.
+  int status = 0;
+  std::string status_line;  // "503 Service Unavailable"
   std::string content_type;
-  std::string body;  // gzip and deflate resolved
+  std::string body;  // gzip and deflate resolved; of a status other than 2xx at most its first 64 KiB
+  int attempts = 1;
 };
 
 class HttpClient {
  public:
-  // Errors: kInvalid/kNotFound for a TLS file that is missing or unreadable (named in the message).
+  // Errors: kInvalid/kNotFound/kIo for a TLS file that is missing, unreadable or no PEM (named in the
+  // message); kInvalid for a header or token that HTTP cannot carry.
   static base::Result<HttpClient> create(HttpOptions options);
   ~HttpClient();
   HttpClient(HttpClient&&) noexcept;
@@ -73,7 +84,7 @@ class HttpClient {
 
   // All requests, at most parallel_max at a time; `done` is called once for each index, in order of
   // completion, on the calling thread. Responses are handed over, not collected, so that memory stays
-  // bounded by what is in flight.
+  // bounded by what is in flight. `done` must not use this client (checked).
   void send_all(std::span<const HttpRequest> requests,
                 const std::function<void(std::size_t index, base::Result<HttpResponse> response)>& done);
 
@@ -85,7 +96,8 @@ class HttpClient {
 
 // Percent-encodes for a query string or form body.
 std::string url_encode(std::string_view text);
-// The URL without user:password@, for messages.
+// The URL without user:password@, for messages. Errs on the side of hiding: a password with an
+// unencoded '/' is hidden as well.
 std::string url_without_credentials(std::string_view url);
 
 }  // namespace flopsight::net
