@@ -56,7 +56,7 @@ SYSTEM_HEADER = re.compile(
 
 # What a number in a header measures, in its name; a qualifier may follow ("power_watts_max").
 UNIT_SUFFIX = re.compile(
-    r"(?:^|_)(?:seconds|bytes|hertz|watts|joules|celsius|tokens|flops|usd|ratio|total|hours|weight)2?"
+    r"(?:^|_)(?:seconds|bytes|hertz|watts|joules|celsius|tokens|flops|usd|ratio|total|hours|weight|intervals)2?"
     r"(?:_per_[a-z_]+)?(?:_(?:min|max|mean|median|low|high|first|last|sum|p\d+))?$|"
     r"^value(?:_min|_max)?$")
 RAW_DOUBLE = re.compile(
