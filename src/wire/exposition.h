@@ -9,11 +9,15 @@
 // Bad input: a malformed line is reported with line and column (both from 1, the column in bytes) and
 // skipped; every other line is used. Nothing throws.
 // Formats: both grammars are accepted in one pass, as exporters mix them: `# EOF`, `# UNIT`, exemplars
-// (` # {...} value [timestamp]` after a sample, checked and dropped), timestamps in milliseconds (text)
-// or in seconds with a fraction (OpenMetrics). Options::format decides how a timestamp is read and whether
-// a missing `# EOF` is reported.
+// (` # {...} value [timestamp]` after a sample, checked and dropped), quoted names (`{"name", "label"="x"}`
+// and `"label"="x"` after a plain name), CRLF line ends, tabs and repeated blanks, a trailing comma in a
+// block, values nan and inf in any case. HELP and UNIT lines carry nothing we use and are not checked.
+// Options::format decides how a timestamp is read (whole milliseconds in text, seconds with a fraction in
+// OpenMetrics) and what `# EOF` means: in text it is only noted; in OpenMetrics its lack is reported, and
+// so is the first line after it, where reading stops.
 // Threads: one Parser, one thread. Lifetime: string_views handed to the sink live for that call only,
-// except those reached through a LabelSet, which live as long as the Parser (until clear()).
+// except those reached through a kept LabelSet, which live as long as the Parser (until clear()).
+// A sink must not call the Parser that calls it.
 
 #include <cstdint>
 #include <memory>
@@ -30,24 +34,32 @@ struct Label {
 };
 
 // One distinct label block. Labels stand in the order of the text; the names are distinct (a repeated
-// name is malformed). `id` counts from 0 in order of first sight within one Parser, and is stable until
-// clear(): a caller may keep an array by id of what it derived from the labels.
+// name is malformed). Id 0 is the empty set, of a sample without a block or with `{}`; the others count
+// from 1 in order of first sight within one Parser, and are stable until clear(): a caller may keep an
+// array by id of what it derived from the labels. Blocks that differ in any byte are distinct, even if
+// they say the same, so a caller that compares sets compares labels.
 struct LabelSet {
+  // The id of a set that found the Parser full (Options::label_sets_max): it lives for one call of the
+  // sink only, and nothing may be kept by its id.
+  static constexpr std::uint32_t kNotKept = 0xFFFFFFFF;
+
   std::uint32_t id = 0;
   std::span<const Label> labels;
+
+  bool kept() const { return id != kNotKept; }
 };
 
 struct ExpositionSample {
   std::string_view metric;
   const LabelSet* labels = nullptr;  // never null; a sample without a block has the empty set
-  double value = 0;                  // NaN and infinities as written; judging them is not this layer's
+  double value = 0;                  // NaN (quiet) and infinities as written; judging is not done here
   std::optional<std::int64_t> timestamp_milliseconds;
 };
 
 struct ExpositionError {
   std::uint64_t line = 0;
   std::uint64_t column = 0;
-  std::string expected;  // "label name", "'=' after label name", "a number", … never the whole line
+  std::string expected;  // "a label name", "'=' after the label name", "a number", … one line, no input
 };
 
 enum class ExpositionFormat { kPrometheusText, kOpenMetrics };
@@ -63,7 +75,7 @@ class ExpositionSink {
 };
 
 struct ExpositionTotals {
-  std::uint64_t lines = 0;
+  std::uint64_t lines = 0;  // of the text, blank ones and comments included
   std::uint64_t samples = 0;
   std::uint64_t malformed = 0;
   bool saw_eof_marker = false;
