@@ -1,9 +1,10 @@
-// An exporter of GPUs prints few distinct label blocks, again and again: one per GPU, for every metric, at
-// every scrape. So the bytes of a block already parsed are remembered, and recognised in two ways: the
-// block that followed the last one the time before is compared first (nearly always right, and no hash is
-// needed), then the bytes up to the line's last '}' are looked up by hash. Recognising changes no result:
-// the grammar of a block is decided by the block's own bytes (label_block_internal.h), so bytes equal to
-// a whole valid block read as that block again. Everything else takes the grammar's way.
+// An exporter of GPUs prints few distinct label blocks, again and again: one per GPU, for every
+// metric, at every scrape. So the bytes of a block already parsed are remembered, and recognised in
+// two ways: the block that followed the last one the time before is compared first (nearly always
+// right, and no hash is needed), then the bytes up to the line's last '}' are looked up by hash.
+// Recognising changes no result: the grammar of a block is decided by the block's own bytes
+// (label_block_internal.h), so bytes equal to a whole valid block read as that block again.
+// Everything else takes the grammar's way.
 
 #include <algorithm>
 #include <cmath>
@@ -25,8 +26,9 @@ namespace flopsight::wire {
 namespace {
 
 constexpr LabelSet kEmptySet{};
-constexpr std::string_view kMetricTypes[] = {"gauge",   "counter",  "histogram", "summary",       "untyped",
-                                             "unknown", "stateset", "info",      "gaugehistogram"};
+constexpr std::string_view kMetricTypes[] = {"gauge",    "counter", "histogram",
+                                             "summary",  "untyped", "unknown",
+                                             "stateset", "info",    "gaugehistogram"};
 
 std::string_view between(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
@@ -40,22 +42,23 @@ class LabelSets {
     std::string_view block;   // from '{' to '}'
     std::string_view metric;  // as LabelBlock::metric()
     std::uint64_t hash = 0;
-    const Kept* next = nullptr;  // what followed the last time
+    Kept* next = nullptr;  // what followed the last time
   };
 
   explicit LabelSets(std::uint32_t sets_max)
       : sets_max_(std::min(sets_max, LabelSet::kNotKept - 1)) {}
 
-  // The block that the text at the cursor starts with, if it was seen; then the cursor moves behind it.
+  // The block that the text at the cursor starts with, if it was seen; then the cursor moves behind
+  // it.
   Kept* recognise(Cursor& cursor) {
     if (kept_.empty()) return nullptr;
     if (last_ != nullptr && last_->next != nullptr) {
-      const Kept* guess = last_->next;
+      Kept* const guess = last_->next;
       if (guess->block.size() <= cursor.left() &&
           std::memcmp(guess->block.data(), cursor.at, guess->block.size()) == 0) {
         cursor.at += guess->block.size();
-        last_ = &kept_[guess->set.id - 1];
-        return last_;
+        last_ = guess;
+        return guess;
       }
     }
     const std::string_view rest(cursor.at, cursor.left());
@@ -123,7 +126,8 @@ const LabelSets::Kept* LabelSets::keep(std::string_view block, const LabelBlock&
   if ((kept_.size() + 1) * 2 > slots_.size()) grow();
 
   const std::string_view own = store(block);
-  // What points into the text now points at the same place of our copy; resolved escapes are copied.
+  // What points into the text now points at the same place of our copy; resolved escapes are
+  // copied.
   const auto moved = [&](std::string_view part) {
     const std::less_equal<const char*> not_after;
     const bool inside = not_after(block.data(), part.data()) &&
@@ -157,25 +161,23 @@ std::optional<std::int64_t> milliseconds_of_seconds(std::string_view word) {
   return std::llround(*seconds * 1000);
 }
 
-}  // namespace
-
-struct ExpositionParser::State {
-  explicit State(Options chosen)
+struct PassState {
+  explicit PassState(ExpositionParser::Options chosen)
       : options(chosen),
         sets(chosen.label_sets_max),
         block({chosen.labels_per_sample_max, chosen.label_value_bytes_max}),
         exemplar(block) {}
 
-  Options options;
+  ExpositionParser::Options options;
   LabelSets sets;
   LabelBlock block;     // the block being parsed; a set that is not kept points into it
   LabelBlock exemplar;  // apart from it, because an exemplar follows on the same line
 };
 
 // One run over one text.
-class ExpositionPass {
+class Pass {
  public:
-  ExpositionPass(ExpositionParser::State& state, ExpositionSink& sink) : state_(state), sink_(sink) {}
+  Pass(PassState& state, ExpositionSink& sink) : state_(state), sink_(sink) {}
 
   ExpositionTotals run(std::string_view text);
 
@@ -186,9 +188,7 @@ class ExpositionPass {
     ExpositionSample sample;
   };
 
-  bool open_metrics() const {
-    return state_.options.format == ExpositionFormat::kOpenMetrics;
-  }
+  bool open_metrics() const { return state_.options.format == ExpositionFormat::kOpenMetrics; }
   void line(const char* begin, const char* end);
   Fault comment(Cursor& cursor);
   Fault type(Cursor& cursor);
@@ -200,14 +200,15 @@ class ExpositionPass {
   Fault exemplar(Cursor& cursor);
   void report(const char* line_begin, const Fault& fault);
 
-  ExpositionParser::State& state_;
+  PassState& state_;
   ExpositionSink& sink_;
   ExpositionTotals totals_;
-  std::string_view last_metric_;  // lines of one metric follow each other, so its name is tried first
+  std::string_view
+      last_metric_;  // lines of one metric follow each other, so its name is tried first
   bool stopped_ = false;
 };
 
-ExpositionTotals ExpositionPass::run(std::string_view text) {
+ExpositionTotals Pass::run(std::string_view text) {
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at != end && !stopped_) {
@@ -224,7 +225,7 @@ ExpositionTotals ExpositionPass::run(std::string_view text) {
   return totals_;
 }
 
-void ExpositionPass::line(const char* begin, const char* end) {
+void Pass::line(const char* begin, const char* end) {
   if (begin != end && end[-1] == '\r') --end;
   Cursor cursor{begin, end};
   const std::uint32_t bytes_max = state_.options.line_bytes_max;
@@ -241,7 +242,7 @@ void ExpositionPass::line(const char* begin, const char* end) {
   if (fault) report(begin, fault);
 }
 
-void ExpositionPass::report(const char* line_begin, const Fault& fault) {
+void Pass::report(const char* line_begin, const Fault& fault) {
   ++totals_.malformed;
   std::string expected(fault.expected);
   if (const std::size_t mark = expected.find('%'); mark != std::string::npos) {
@@ -252,7 +253,7 @@ void ExpositionPass::report(const char* line_begin, const Fault& fault) {
                    .expected = std::move(expected)});
 }
 
-Fault ExpositionPass::comment(Cursor& cursor) {
+Fault Pass::comment(Cursor& cursor) {
   ++cursor.at;
   const char* const hash_end = cursor.at;
   cursor.skip_blanks();
@@ -266,7 +267,7 @@ Fault ExpositionPass::comment(Cursor& cursor) {
   return {};
 }
 
-Fault ExpositionPass::type(Cursor& cursor) {
+Fault Pass::type(Cursor& cursor) {
   cursor.skip_blanks();
   std::string_view name;
   if (cursor.on('"')) {
@@ -289,7 +290,7 @@ Fault ExpositionPass::type(Cursor& cursor) {
   return {};
 }
 
-Fault ExpositionPass::sample(Cursor& cursor) {
+Fault Pass::sample(Cursor& cursor) {
   Line line;
   if (!cursor.on('{')) {
     if (const Fault fault = metric_name(cursor, line.metric)) return fault;
@@ -322,7 +323,7 @@ Fault ExpositionPass::sample(Cursor& cursor) {
   return {};
 }
 
-Fault ExpositionPass::metric_name(Cursor& cursor, std::string_view& name) {
+Fault Pass::metric_name(Cursor& cursor, std::string_view& name) {
   const char* const begin = cursor.at;
   const std::size_t size = last_metric_.size();
   if (size != 0 && size < cursor.left() && !is_metric_name_part(begin[size]) &&
@@ -339,7 +340,7 @@ Fault ExpositionPass::metric_name(Cursor& cursor, std::string_view& name) {
 
 // The block the cursor stands on, recognised or parsed, into the line's label set and, if it stood
 // inside, the line's metric.
-Fault ExpositionPass::label_block(Cursor& cursor, Line& line) {
+Fault Pass::label_block(Cursor& cursor, Line& line) {
   const char* const begin = cursor.at;
   const bool name_in_front = !line.metric.empty();
   if (const LabelSets::Kept* kept = state_.sets.recognise(cursor)) {
@@ -366,7 +367,7 @@ Fault ExpositionPass::label_block(Cursor& cursor, Line& line) {
   return {};
 }
 
-Fault ExpositionPass::value(Cursor& cursor, double& value) {
+Fault Pass::value(Cursor& cursor, double& value) {
   const char* const begin = cursor.at;
   const std::string_view word = cursor.take_word();
   if (word.empty()) return Fault{begin, "a value"};
@@ -376,7 +377,7 @@ Fault ExpositionPass::value(Cursor& cursor, double& value) {
   return {};
 }
 
-Fault ExpositionPass::timestamp(Cursor& cursor, std::optional<std::int64_t>& milliseconds) {
+Fault Pass::timestamp(Cursor& cursor, std::optional<std::int64_t>& milliseconds) {
   const char* const begin = cursor.at;
   const std::string_view word = cursor.take_word();
   milliseconds = open_metrics() ? milliseconds_of_seconds(word) : parse_exporter_integer(word);
@@ -386,7 +387,7 @@ Fault ExpositionPass::timestamp(Cursor& cursor, std::optional<std::int64_t>& mil
 }
 
 // `# {labels} value [timestamp in seconds]`, checked and dropped.
-Fault ExpositionPass::exemplar(Cursor& cursor) {
+Fault Pass::exemplar(Cursor& cursor) {
   ++cursor.at;
   cursor.skip_blanks();
   if (!cursor.on('{')) return Fault{cursor.at, "'{' of an exemplar"};
@@ -404,6 +405,12 @@ Fault ExpositionPass::exemplar(Cursor& cursor) {
   return {};
 }
 
+}  // namespace
+
+struct ExpositionParser::State : PassState {
+  using PassState::PassState;
+};
+
 ExpositionParser::ExpositionParser() : ExpositionParser(Options{}) {}
 ExpositionParser::ExpositionParser(Options options) : state_(std::make_unique<State>(options)) {}
 ExpositionParser::~ExpositionParser() = default;
@@ -412,7 +419,7 @@ ExpositionParser& ExpositionParser::operator=(ExpositionParser&&) noexcept = def
 
 ExpositionTotals ExpositionParser::parse(std::string_view text, ExpositionSink& sink) {
   FLOPSIGHT_CHECK(state_ != nullptr);
-  return ExpositionPass(*state_, sink).run(text);
+  return Pass(*state_, sink).run(text);
 }
 
 void ExpositionParser::clear() {
@@ -421,7 +428,8 @@ void ExpositionParser::clear() {
 }
 
 ExpositionFormat exposition_format(std::string_view content_type, std::string_view text) {
-  const std::string media_type = base::to_lower(base::trim(content_type.substr(0, content_type.find(';'))));
+  const std::string media_type =
+      base::to_lower(base::trim(content_type.substr(0, content_type.find(';'))));
   if (media_type == "application/openmetrics-text") return ExpositionFormat::kOpenMetrics;
   if (media_type.empty()) {
     const std::string_view tail = base::trim(text);

@@ -1,23 +1,25 @@
 #pragma once
-// The text that exporters serve: Prometheus text format 0.0.4 and OpenMetrics 1.0, from bytes to samples.
-// No packaged C++ parser of it exists, and ingest speed is part of the product, so this one is ours.
+// The text that exporters serve: Prometheus text format 0.0.4 and OpenMetrics 1.0, from bytes to
+// samples. No packaged C++ parser of it exists, and ingest speed is part of the product, so this
+// one is ours.
 //
-// Cost: one pass; a label block whose bytes were seen before in the same parser (a dcgm-exporter repeats
-// one block per GPU for every metric) is recognised by its hash and a byte comparison, and not parsed again.
-// The parser keeps those blocks between calls, so one Parser per target is the fast way to use it.
+// Cost: one pass; a label block whose bytes were seen before in the same parser (a dcgm-exporter
+// repeats one block per GPU for every metric) is recognised by its hash and a byte comparison, and
+// not parsed again. The parser keeps those blocks between calls, so one Parser per target is the
+// fast way to use it.
 //
-// Bad input: a malformed line is reported with line and column (both from 1, the column in bytes) and
-// skipped; every other line is used. Nothing throws.
-// Formats: both grammars are accepted in one pass, as exporters mix them: `# EOF`, `# UNIT`, exemplars
-// (` # {...} value [timestamp]` after a sample, checked and dropped), quoted names (`{"name", "label"="x"}`
-// and `"label"="x"` after a plain name), CRLF line ends, tabs and repeated blanks, a trailing comma in a
-// block, values nan and inf in any case. HELP and UNIT lines carry nothing we use and are not checked.
-// Options::format decides how a timestamp is read (whole milliseconds in text, seconds with a fraction in
-// OpenMetrics) and what `# EOF` means: in text it is only noted; in OpenMetrics its lack is reported, and
-// so is the first line after it, where reading stops.
-// Threads: one Parser, one thread. Lifetime: string_views handed to the sink live for that call only,
-// except those reached through a kept LabelSet, which live as long as the Parser (until clear()).
-// A sink must not call the Parser that calls it.
+// Bad input: a malformed line is reported with line and column (both from 1, the column in bytes)
+// and skipped; every other line is used. Nothing throws. Formats: both grammars are accepted in one
+// pass, as exporters mix them: `# EOF`, `# UNIT`, exemplars
+// (` # {...} value [timestamp]` after a sample, checked and dropped), quoted names (`{"name",
+// "label"="x"}` and `"label"="x"` after a plain name), CRLF line ends, tabs and repeated blanks, a
+// trailing comma in a block, values nan and inf in any case. HELP and UNIT lines carry nothing we
+// use and are not checked. Options::format decides how a timestamp is read (whole milliseconds in
+// text, seconds with a fraction in OpenMetrics) and what `# EOF` means: in text it is only noted;
+// in OpenMetrics its lack is reported, and so is the first line after it, where reading stops.
+// Threads: one Parser, one thread. Lifetime: string_views handed to the sink live for that call
+// only, except those reached through a kept LabelSet, which live as long as the Parser (until
+// clear()). A sink must not call the Parser that calls it.
 
 #include <cstdint>
 #include <memory>
@@ -33,14 +35,14 @@ struct Label {
   std::string_view value;  // escapes resolved, any UTF-8
 };
 
-// One distinct label block. Labels stand in the order of the text; the names are distinct (a repeated
-// name is malformed). Id 0 is the empty set, of a sample without a block or with `{}`; the others count
-// from 1 in order of first sight within one Parser, and are stable until clear(): a caller may keep an
-// array by id of what it derived from the labels. Blocks that differ in any byte are distinct, even if
-// they say the same, so a caller that compares sets compares labels.
+// One distinct label block. Labels stand in the order of the text; the names are distinct (a
+// repeated name is malformed). Id 0 is the empty set, of a sample without a block or with `{}`; the
+// others count from 1 in order of first sight within one Parser, and are stable until clear(): a
+// caller may keep an array by id of what it derived from the labels. Blocks that differ in any byte
+// are distinct, even if they say the same, so a caller that compares sets compares labels.
 struct LabelSet {
-  // The id of a set that found the Parser full (Options::label_sets_max): it lives for one call of the
-  // sink only, and nothing may be kept by its id.
+  // The id of a set that found the Parser full (Options::label_sets_max): it lives for one call of
+  // the sink only, and nothing may be kept by its id.
   static constexpr std::uint32_t kNotKept = 0xFFFFFFFF;
 
   std::uint32_t id = 0;
@@ -52,14 +54,15 @@ struct LabelSet {
 struct ExpositionSample {
   std::string_view metric;
   const LabelSet* labels = nullptr;  // never null; a sample without a block has the empty set
-  double value = 0;                  // NaN (quiet) and infinities as written; judging is not done here
+  double value = 0;  // NaN (quiet) and infinities as written; judging is not done here
   std::optional<std::int64_t> timestamp_milliseconds;
 };
 
 struct ExpositionError {
   std::uint64_t line = 0;
   std::uint64_t column = 0;
-  std::string expected;  // "a label name", "'=' after the label name", "a number", … one line, no input
+  std::string
+      expected;  // "a label name", "'=' after the label name", "a number", … one line, no input
 };
 
 enum class ExpositionFormat { kPrometheusText, kOpenMetrics };
@@ -109,8 +112,8 @@ class ExpositionParser {
   std::unique_ptr<State> state_;
 };
 
-// What an HTTP Content-Type header says, or, without one, what the text itself looks like: OpenMetrics
-// if it ends with `# EOF`.
+// What an HTTP Content-Type header says, or, without one, what the text itself looks like:
+// OpenMetrics if it ends with `# EOF`.
 ExpositionFormat exposition_format(std::string_view content_type, std::string_view text);
 
 }  // namespace flopsight::wire

@@ -81,7 +81,8 @@ base::Result<std::string> gunzip(std::string_view bytes, std::size_t bytes_max) 
 std::string gzip(std::string_view bytes, int level) {
   FLOPSIGHT_CHECK(level >= 0 && level <= 9);
   z_stream stream{};
-  FLOPSIGHT_CHECK(deflateInit2(&stream, level, Z_DEFLATED, kGzipOnly, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  FLOPSIGHT_CHECK(deflateInit2(&stream, level, Z_DEFLATED, kGzipOnly, 8, Z_DEFAULT_STRATEGY) ==
+                  Z_OK);
   std::string out;
   std::array<char, 32 * 1024> buffer;
   std::size_t offset = 0;

@@ -28,8 +28,8 @@ constexpr std::array<std::uint8_t, 256> kClasses = [] {
 
 bool is(char c, std::uint8_t bits) { return (kClasses[static_cast<unsigned char>(c)] & bits) != 0; }
 
-// The first byte that is not part of well-formed UTF-8 (no overlong forms, no surrogates, nothing above
-// U+10FFFF), or `end`.
+// The first byte that is not part of well-formed UTF-8 (no overlong forms, no surrogates, nothing
+// above U+10FFFF), or `end`.
 const char* first_invalid_utf8(const char* at, const char* end) {
   const auto byte = [](const char* p) { return static_cast<unsigned char>(*p); };
   while (at != end) {
@@ -110,7 +110,8 @@ Fault LabelBlock::read_item(Cursor& cursor, QuotedMetric quoted_metric) {
     name = {begin, static_cast<std::size_t>(cursor.at - begin)};
   }
   if (name.empty() || (*begin != '"' && is(*begin, kDigit))) return Fault{begin, "a label name"};
-  if (labels_.size() >= limits_.labels_max) return Fault{begin, "at most % labels", limits_.labels_max};
+  if (labels_.size() >= limits_.labels_max)
+    return Fault{begin, "at most % labels", limits_.labels_max};
   for (const Label& label : labels_) {
     if (label.name == name) return Fault{begin, "a label name that this line does not have yet"};
   }

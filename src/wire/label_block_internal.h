@@ -1,10 +1,10 @@
 #pragma once
-// The grammar of one label block, `{name="value", …}`, from bytes to labels. It never looks past the
-// closing brace: whether a block is valid, and what it says, depends on the block's own bytes alone. The
-// parser's memory of blocks (exposition.cc) rests on that.
+// The grammar of one label block, `{name="value", …}`, from bytes to labels. It never looks past
+// the closing brace: whether a block is valid, and what it says, depends on the block's own bytes
+// alone. The parser's memory of blocks (exposition.cc) rests on that.
 //
-// Threads: one. Lifetime: labels and metric point into the text that was read, or, where an escape had to
-// be resolved, into this object, until the next read.
+// Threads: one. Lifetime: labels and metric point into the text that was read, or, where an escape
+// had to be resolved, into this object, until the next read.
 
 #include <cstdint>
 #include <span>
@@ -16,9 +16,10 @@
 
 namespace flopsight::wire {
 
-// What is wrong with a line, and at which byte. Cheap to return; the text is composed when reported.
+// What is wrong with a line, and at which byte. Cheap to return; the text is composed when
+// reported.
 struct [[nodiscard]] Fault {
-  const char* at = nullptr;  // null: nothing is wrong
+  const char* at = nullptr;   // null: nothing is wrong
   std::string_view expected;  // '%' stands for the limit
   std::uint64_t limit = 0;
 

@@ -1,8 +1,8 @@
-// Most values that exporters print are short decimals, and those have an exact shortcut: if the digits
-// without the point are an integer m <= 2^53, and k <= 22 of them stand behind the point, then m and 10^k
-// are both doubles without error, so the one division m / 10^k is rounded once, from the true quotient.
-// That is the definition of the nearest double, hence the same bits as std::from_chars. Everything else
-// goes to std::from_chars.
+// Most values that exporters print are short decimals, and those have an exact shortcut: if the
+// digits without the point are an integer m <= 2^53, and k <= 22 of them stand behind the point,
+// then m and 10^k are both doubles without error, so the one division m / 10^k is rounded once,
+// from the true quotient. That is the definition of the nearest double, hence the same bits as
+// std::from_chars. Everything else goes to std::from_chars.
 
 #include <algorithm>
 #include <array>
@@ -69,7 +69,8 @@ bool is_too_small(std::string_view text) {
   std::int64_t shift = 0;
   const auto read = std::from_chars(exponent.data(), exponent.data() + exponent.size(), shift);
   if (read.ec == std::errc::result_out_of_range) return exponent.starts_with('-');
-  // No text is long enough for its digits to outweigh an exponent beyond 2^62, and the sum stays in range.
+  // No text is long enough for its digits to outweigh an exponent beyond 2^62, and the sum stays in
+  // range.
   constexpr std::int64_t kFar = std::int64_t{1} << 62;
   if (shift > kFar || shift < -kFar) return shift < 0;
   return place + shift <= 0;
