@@ -429,7 +429,9 @@ def check_raw_doubles(tree: Tree) -> Findings:
                                      f"'{match[1]}': a number without a unit"))
     line, limit = recorded(tree).get("raw_double", Recorded(0, 0))
     if len(found) > limit:
-        yield from found
+        for finding in found:
+            message = f"{finding.message} (there are {len(found)}, recorded {limit})"
+            yield finding._replace(message=message)
     elif len(found) < limit:
         yield Finding(EXCEPTIONS, line, f"only {len(found)} numbers without a unit are left; lower it")
 
