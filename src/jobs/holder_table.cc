@@ -1,0 +1,59 @@
+#include "jobs/holder_table.h"
+
+#include <algorithm>
+
+namespace flopsight::jobs {
+namespace {
+
+std::string short_host(const std::string& host) { return host.substr(0, host.find('.')); }
+
+}  // namespace
+
+samples::HolderId HolderTable::intern(const samples::Holder& holder) {
+  std::string key;
+  for (const std::string* field :
+       {&holder.job, &holder.name_space, &holder.container, &holder.user, &holder.team}) {
+    key += *field;
+    key += '\0';
+  }
+  const auto [at, is_new] =
+      ids_.emplace(std::move(key), static_cast<samples::HolderId>(holders_.size()));
+  if (is_new) holders_.push_back(holder);
+  return at->second;
+}
+
+JobTable::JobTable(std::vector<JobRecord> records) : records_(std::move(records)) {
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    for (const std::string& host : records_[i].hosts) by_short_host_[short_host(host)].push_back(i);
+    for (const std::string& uuid : records_[i].gpu_uuids) by_uuid_[uuid].push_back(i);
+    by_name_[records_[i].job].push_back(i);
+  }
+}
+
+std::vector<const JobRecord*> JobTable::holding(const samples::GpuIdentity& gpu) const {
+  std::vector<std::uint32_t> found;
+  const auto collect = [&](const Index& index, const std::string& key) {
+    const auto at = index.find(key);
+    if (at == index.end()) return;
+    for (const std::uint32_t i : at->second) {
+      if (records_[i].holds(gpu)) found.push_back(i);
+    }
+  };
+  collect(by_short_host_, short_host(gpu.host));
+  collect(by_uuid_, gpu.uuid);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::vector<const JobRecord*> out;
+  for (const std::uint32_t i : found) out.push_back(&records_[i]);
+  return out;
+}
+
+std::vector<const JobRecord*> JobTable::named(const std::string& job) const {
+  std::vector<const JobRecord*> out;
+  if (const auto at = by_name_.find(job); at != by_name_.end()) {
+    for (const std::uint32_t i : at->second) out.push_back(&records_[i]);
+  }
+  return out;
+}
+
+}  // namespace flopsight::jobs

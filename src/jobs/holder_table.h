@@ -1,0 +1,48 @@
+#pragma once
+// Holders by number, so that a scrape carries an id and not five strings; and jobs files by host, GPU and name.
+// Threads: one table, one thread.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jobs/job_file.h"
+#include "samples/gpu.h"
+
+namespace flopsight::jobs {
+
+class HolderTable {
+ public:
+  // The id of an equal holder (all fields but the rule, of which the first is kept), or a new one.
+  samples::HolderId intern(const samples::Holder& holder);
+  const samples::Holder& at(samples::HolderId id) const { return holders_[id]; }
+  std::size_t size() const { return holders_.size(); }
+
+ private:
+  std::vector<samples::Holder> holders_;
+  std::unordered_map<std::string, samples::HolderId> ids_;
+};
+
+class JobTable {
+ public:
+  JobTable() = default;
+  explicit JobTable(std::vector<JobRecord> records);
+
+  bool empty() const { return records_.empty(); }
+  std::span<const JobRecord> records() const { return records_; }
+  // Records that hold this GPU at some time, ascending by position in the file.
+  std::vector<const JobRecord*> holding(const samples::GpuIdentity& gpu) const;
+  // Records of a job's name (a requeued job has several).
+  std::vector<const JobRecord*> named(const std::string& job) const;
+
+ private:
+  using Index = std::unordered_map<std::string, std::vector<std::uint32_t>>;
+  std::vector<JobRecord> records_;
+  Index by_short_host_;
+  Index by_uuid_;
+  Index by_name_;
+};
+
+}  // namespace flopsight::jobs

@@ -1,0 +1,263 @@
+#include "rollups/integrate.h"
+
+#include <algorithm>
+
+#include "rollups/cadence.h"
+#include "rollups/pieces_internal.h"
+#include "rollups/screen.h"
+
+namespace flopsight::rollups {
+namespace {
+
+using catalog::Metric;
+using samples::AbsentReason;
+using samples::GpuScrape;
+using samples::HolderId;
+using samples::Reading;
+
+constexpr double kBusyTensorRatio = 0.01;
+
+Portion& portion_of(GpuTime& gpu, std::optional<HolderId> holder) {
+  for (Portion& portion : gpu.portions) {
+    if (portion.holder == holder) return portion;
+  }
+  gpu.portions.push_back({});
+  gpu.portions.back().holder = holder;
+  return gpu.portions.back();
+}
+
+// Adds `seconds` of one GPU share with what was measured in it; without a piece, `reason` says why not.
+void add_time(Totals& totals, double seconds, const MeasuredPiece* piece, AbsentReason reason,
+              const GpuTime& gpu) {
+  totals.allocated_seconds += seconds;
+  if (piece != nullptr && piece->tensor.present()) {
+    totals.tensor_seconds += seconds * piece->tensor.value();
+    totals.tensor_known_seconds += seconds;
+  }
+  if (piece != nullptr && piece->clock.present()) {
+    totals.clock_hertz_seconds += seconds * piece->clock.value();
+    totals.clock_known_seconds += seconds;
+  }
+  if (piece == nullptr || !piece->ofu.present()) {
+    const AbsentReason why = piece == nullptr ? reason : piece->ofu.reason();
+    totals.absent_seconds[static_cast<std::size_t>(why)] += seconds;
+    return;
+  }
+  const double tensor = piece->tensor.value();
+  totals.measured_seconds += seconds;
+  totals.delivered_seconds += seconds * piece->ofu.value();
+  totals.tensor_measured_seconds += seconds * tensor;
+  if (piece->sm_active.present()) {
+    totals.sm_active_seconds += seconds * piece->sm_active.value();
+    totals.sm_known_seconds += seconds;
+    totals.tensor_within_sm_known_seconds += seconds * tensor;
+  }
+  if (!piece->from_counters) {
+    const double sensitivity = seconds * tensor / gpu.reference->clock.value;
+    totals.clock_sensitivity_seconds2_per_hertz2 += sensitivity * sensitivity;
+  }
+}
+
+// The same time for all of its holders, split equally.
+void add_shared(GpuTime& gpu, const std::vector<HolderId>& holders, bool bridged, double seconds,
+                const MeasuredPiece* piece, AbsentReason reason) {
+  gpu.holders_at_once_max =
+      std::max(gpu.holders_at_once_max, static_cast<std::uint32_t>(holders.size()));
+  if (holders.empty()) {
+    add_time(portion_of(gpu, std::nullopt).totals, seconds, piece, reason, gpu);
+    return;
+  }
+  const double part = seconds / static_cast<double>(holders.size());
+  for (const HolderId id : holders) {
+    Portion& portion = portion_of(gpu, id);
+    add_time(portion.totals, part, piece, reason, gpu);
+    portion.bridged = portion.bridged || bridged;
+    if (holders.size() > 1 && piece != nullptr && piece->ofu.present()) {
+      portion.shared_delivered_seconds += part * piece->ofu.value();
+    }
+  }
+}
+
+// Jobs files: who else says that this GPU is held, and which labelled jobs have ended.
+class FileJobs {
+ public:
+  FileJobs(const samples::GpuIdentity& gpu, const jobs::JobTable& table, jobs::HolderTable& holders)
+      : table_(table), holders_(holders), records_(table.holding(gpu)), label_(gpu_label(gpu)) {}
+
+  bool empty() const { return table_.empty(); }
+
+  // Points in time at which an answer can change.
+  void add_cuts(const std::vector<HolderPiece>& pieces, std::vector<units::Instant>& cuts) const {
+    const auto add = [&](const jobs::JobRecord* record) {
+      if (record->start) cuts.push_back(*record->start);
+      if (record->end) cuts.push_back(*record->end);
+    };
+    for (const jobs::JobRecord* record : records_) add(record);
+    for (const HolderPiece& piece : pieces) {
+      for (const HolderId id : piece.holders) {
+        for (const jobs::JobRecord* record : table_.named(holders_.at(id).job)) add(record);
+      }
+    }
+  }
+
+  std::vector<HolderId> holders_at(units::Instant t, const std::vector<HolderId>& labelled,
+                                   samples::QualityLog& quality) {
+    std::vector<HolderId> out;
+    for (const HolderId id : labelled) {
+      if (ended_by(holders_.at(id).job, t)) {
+        quality.add("holder_after_end", label_ + " " + holders_.at(id).job);
+      } else {
+        out.push_back(id);
+      }
+    }
+    for (const jobs::JobRecord* record : records_) {
+      if (!record->running_at(t)) continue;
+      if (!labelled.empty() && !out.empty()) {
+        const bool agrees = std::any_of(out.begin(), out.end(), [&](HolderId id) {
+          return holders_.at(id).job == record->job;
+        });
+        if (!agrees) quality.add("label_conflict", label_ + " " + record->job);
+      } else if (labelled.empty() || out.empty()) {
+        from_file_.push_back(holders_.intern(record->holder()));
+      }
+    }
+    if (out.empty()) out.swap(from_file_);
+    from_file_.clear();
+    return out;
+  }
+
+ private:
+  // Every record of that name has ended by t.
+  bool ended_by(const std::string& job, units::Instant t) const {
+    const auto named = table_.named(job);
+    return !named.empty() && std::all_of(named.begin(), named.end(), [&](const auto* record) {
+      return record->end && *record->end <= t;
+    });
+  }
+
+  const jobs::JobTable& table_;
+  jobs::HolderTable& holders_;
+  std::vector<const jobs::JobRecord*> records_;
+  std::string label_;
+  std::vector<HolderId> from_file_;
+};
+
+void add_spread(const std::vector<GpuScrape>& scrapes, ClockSpread& spread) {
+  std::optional<double> before;
+  for (const GpuScrape& s : scrapes) {
+    const Reading &tensor = s.reading(Metric::kTensorActive), &clock = s.reading(Metric::kSmClock);
+    if (!tensor.present() || !clock.present() || tensor.value() < kBusyTensorRatio) continue;
+    const double hertz = clock.value();
+    ++spread.count;
+    spread.sum_hertz += hertz;
+    spread.sum_hertz2 += hertz * hertz;
+    if (before) {
+      ++spread.difference_count;
+      spread.difference_sum_hertz2 += (hertz - *before) * (hertz - *before);
+    }
+    before = hertz;
+  }
+}
+
+void integrate_instants(const samples::GpuTimeline& timeline, double weight,
+                        const IntegrateOptions& options, const jobs::JobTable& table,
+                        jobs::HolderTable& holders, GpuTime& out, samples::QualityLog& quality) {
+  FileJobs file(timeline.gpu, table, holders);
+  const double seconds = weight / static_cast<double>(timeline.scrapes.size());
+  for (const GpuScrape& s : timeline.scrapes) {
+    MeasuredPiece piece =
+        gauge_piece(s, s.reading(Metric::kSmClock), timeline.tensor_calibrated, out);
+    if (!s.saw(Metric::kTensorActive)) piece.ofu = samples::Absent{AbsentReason::kNoTensorCounter};
+    std::vector<HolderId> who = s.holders;
+    // An instant without a time is only comparable with jobs when the caller says when it was.
+    if (!file.empty() && options.window) {
+      who = file.holders_at(options.window->start, s.holders, quality);
+    } else if (!file.empty() && who.empty()) {
+      who = file.holders_at(units::Instant{}, {}, quality);
+    }
+    add_shared(out, who, false, seconds, &piece, AbsentReason::kNoTensorCounter);
+    if (piece.ofu.present() && piece.ofu.value() > 1) quality.add("ofu_above_one", gpu_label(out.gpu));
+  }
+}
+
+Frame frame_of(const samples::GpuTimeline& timeline, const IntegrateOptions& options) {
+  std::vector<units::Instant> times;
+  for (const GpuScrape& s : timeline.scrapes) times.push_back(s.time);
+  Frame frame;
+  frame.gap_intervals = options.gap_intervals;
+  frame.step_default = options.step_default;
+  frame.steps = local_cadence(times, options.step_default);
+  if (options.window) {
+    frame.window = *options.window;
+  } else if (!times.empty()) {
+    frame.window = {times.front(), times.back() + frame.steps.back()};
+  }
+  return frame;
+}
+
+// Lays both views over each other and adds every elementary interval.
+void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderPiece>& held,
+           FileJobs& file, double weight, AbsentReason uncovered, GpuTime& out,
+           samples::QualityLog& quality) {
+  std::vector<units::Instant> cuts;
+  for (const auto& piece : measured) cuts.insert(cuts.end(), {piece.start, piece.end});
+  for (const auto& piece : held) cuts.insert(cuts.end(), {piece.start, piece.end});
+  if (!file.empty()) file.add_cuts(held, cuts);
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  std::size_t m = 0, h = 0;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const units::Instant start = cuts[i], end = cuts[i + 1];
+    while (h < held.size() && held[h].end <= start) ++h;
+    if (h == held.size()) break;
+    if (held[h].start > start) continue;  // before the window
+    while (m < measured.size() && measured[m].end <= start) ++m;
+    const MeasuredPiece* piece =
+        m < measured.size() && measured[m].start <= start ? &measured[m] : nullptr;
+    const AbsentReason why = held[h].seen                             ? uncovered
+                             : h == 0 || h + 1 == held.size() ? AbsentReason::kNotSeen
+                                                              : AbsentReason::kGap;
+    const auto who = file.empty() ? held[h].holders : file.holders_at(start, held[h].holders, quality);
+    add_shared(out, who, held[h].bridged, (end - start).value * weight, piece, why);
+  }
+}
+
+}  // namespace
+
+Totals GpuTime::sum() const {
+  Totals totals;
+  for (const Portion& portion : portions) totals.merge(portion.totals);
+  return totals;
+}
+
+GpuTime integrate(const samples::GpuTimeline& timeline, const catalog::Device* device,
+                  std::optional<model::ReferenceClock> reference, double weight,
+                  const IntegrateOptions& options, const jobs::JobTable& jobs,
+                  jobs::HolderTable& holders, samples::QualityLog& quality) {
+  GpuTime out;
+  out.gpu = timeline.gpu;
+  out.device = device;
+  out.reference = reference;
+  add_spread(timeline.scrapes, out.spread);
+  if (!timeline.has_times) {
+    if (!timeline.scrapes.empty()) {
+      integrate_instants(timeline, weight, options, jobs, holders, out, quality);
+    }
+    return out;
+  }
+  const Frame frame = frame_of(timeline, options);
+  const std::vector<MeasuredPiece> measured = measured_pieces(timeline, frame, out, quality);
+  const std::vector<HolderPiece> held =
+      holder_pieces(timeline, frame, options.bridge_intervals, quality);
+  std::uint64_t above_one = 0;
+  for (const MeasuredPiece& piece : measured) above_one += piece.ofu.present() && piece.ofu.value() > 1;
+  quality.add("ofu_above_one", gpu_label(out.gpu), above_one);
+  const bool has_tensor = std::any_of(timeline.scrapes.begin(), timeline.scrapes.end(),
+                                      [](const GpuScrape& s) { return has_tensor_signal(s); });
+  FileJobs file(timeline.gpu, jobs, holders);
+  sweep(measured, held, file, weight, has_tensor ? AbsentReason::kGap : AbsentReason::kNoTensorCounter,
+        out, quality);
+  return out;
+}
+
+}  // namespace flopsight::rollups

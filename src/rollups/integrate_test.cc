@@ -1,0 +1,456 @@
+#include "rollups/integrate.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "rollups/cadence.h"
+#include "rollups/screen.h"
+
+namespace flopsight::rollups {
+namespace {
+
+using catalog::Metric;
+using samples::Absent;
+using samples::AbsentReason;
+using samples::GpuScrape;
+using samples::GpuTimeline;
+using units::Instant;
+using units::megahertz;
+using units::Seconds;
+
+const model::ReferenceClock kH100{megahertz(1830), model::ReferenceSource::kCatalogTensorPeak};
+
+Instant at(double seconds) { return Instant{static_cast<std::int64_t>(seconds * 1000)}; }
+
+GpuScrape scrape(double seconds, double tensor, double mhz = 1830) {
+  GpuScrape s;
+  s.time = at(seconds);
+  s.reading(Metric::kTensorActive) = tensor;
+  s.reading(Metric::kSmClock) = mhz * 1e6;
+  return s;
+}
+
+struct World {
+  jobs::JobTable jobs;
+  jobs::HolderTable holders;
+  samples::QualityLog quality;
+  IntegrateOptions options;
+  double weight = 1;
+
+  samples::HolderId job(const std::string& name) {
+    samples::Holder holder;
+    holder.job = name;
+    return holders.intern(holder);
+  }
+  GpuTime run(const GpuTimeline& timeline, std::optional<model::ReferenceClock> ref = kH100) {
+    const catalog::Device* h100 = catalog::DeviceCatalog::builtin().find("NVIDIA H100 80GB HBM3");
+    return integrate(timeline, h100, ref, weight, options, jobs, holders, quality);
+  }
+  double hours_of(const GpuTime& gpu, const std::string& name) {
+    for (const Portion& portion : gpu.portions) {
+      if (portion.holder && holders.at(*portion.holder).job == name) {
+        return portion.totals.allocated_seconds;
+      }
+    }
+    return 0;
+  }
+};
+
+TEST(Integrate, ofu_is_made_per_sample_not_from_averages) {
+  World world;
+  GpuTimeline gpu;
+  gpu.scrapes = {scrape(0, 1.0, 915), scrape(30, 0.0, 1830)};
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_DOUBLE_EQ(totals.allocated_seconds, 60);
+  EXPECT_DOUBLE_EQ(totals.delivered_seconds / totals.measured_seconds, 0.25);
+  EXPECT_DOUBLE_EQ(totals.tensor_measured_seconds / totals.measured_seconds, 0.5);
+}
+
+TEST(Integrate, time_is_weighted_not_sample_count) {
+  World world;
+  GpuTimeline gpu;
+  // 30 s steps, then 10 s steps: the dense half must not count three times.
+  for (int i = 0; i < 20; ++i) gpu.scrapes.push_back(scrape(i * 30, 0.2));
+  for (int i = 0; i < 60; ++i) gpu.scrapes.push_back(scrape(600 + i * 10, 0.6));
+  world.options.window = {at(0), at(1200)};
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_NEAR(totals.delivered_seconds, 600 * 0.2 + 600 * 0.6, 1e-9);
+  EXPECT_DOUBLE_EQ(totals.measured_seconds, 1200);
+}
+
+TEST(Integrate, a_gap_is_unmeasured_and_not_idle) {
+  World world;
+  GpuTimeline gpu;
+  for (int i = 0; i < 10; ++i) gpu.scrapes.push_back(scrape(i * 30, 0.5));
+  for (int i = 20; i < 30; ++i) gpu.scrapes.push_back(scrape(i * 30, 0.5));
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_DOUBLE_EQ(totals.allocated_seconds, 900);
+  EXPECT_DOUBLE_EQ(totals.measured_seconds, 600);
+  EXPECT_DOUBLE_EQ(totals.delivered_seconds / totals.measured_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kGap)], 300);
+}
+
+TEST(Integrate, absent_time_adds_up_to_what_was_not_measured) {
+  World world;
+  GpuTimeline gpu;
+  gpu.scrapes = {scrape(0, 0.5), scrape(30, 0.5), scrape(60, 0.5), scrape(90, 0.5)};
+  gpu.scrapes[1].reading(Metric::kTensorActive) = Absent{AbsentReason::kBlank};
+  gpu.scrapes[2].reading(Metric::kSmClock) = Absent{AbsentReason::kOutOfRange};
+  world.options.window = {at(-300), at(300)};
+  const Totals totals = world.run(gpu).sum();
+  double absent = 0;
+  for (const double seconds : totals.absent_seconds) absent += seconds;
+  EXPECT_DOUBLE_EQ(totals.allocated_seconds, 600);
+  EXPECT_DOUBLE_EQ(totals.measured_seconds, 60);
+  EXPECT_DOUBLE_EQ(absent, 540);
+  EXPECT_DOUBLE_EQ(totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kBlank)], 30);
+}
+
+TEST(Integrate, a_full_window_is_covered_whatever_the_phase_of_the_scrapes) {
+  for (const double phase : {0.0, 7.0, 29.0}) {
+    World world;
+    GpuTimeline gpu;
+    for (int i = 0; i < 20; ++i) gpu.scrapes.push_back(scrape(i * 30 + phase, 0.5));
+    world.options.window = {at(0), at(600)};
+    EXPECT_DOUBLE_EQ(world.run(gpu).sum().measured_seconds, 600) << phase;
+  }
+}
+
+TEST(Integrate, without_tensor_counter_the_time_is_unmeasured_for_that_reason) {
+  World world;
+  GpuTimeline gpu;
+  for (int i = 0; i < 4; ++i) {
+    gpu.scrapes.push_back(scrape(i * 30, 0));
+    gpu.scrapes.back().reading(Metric::kTensorActive) = Absent{};
+  }
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_DOUBLE_EQ(totals.measured_seconds, 0);
+  EXPECT_DOUBLE_EQ(totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kNoTensorCounter)], 120);
+}
+
+TEST(Integrate, values_above_one_are_kept_and_counted) {
+  World world;
+  GpuTimeline gpu;
+  gpu.scrapes = {scrape(0, 1.0, 1980), scrape(30, 1.0, 1980)};
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_NEAR(totals.delivered_seconds / totals.measured_seconds, 1.08197, 1e-5);
+  EXPECT_EQ(world.quality.count("ofu_above_one"), 2U);
+}
+
+TEST(Integrate, an_unknown_model_keeps_its_activity_and_has_no_ofu) {
+  World world;
+  GpuTimeline gpu;
+  gpu.scrapes = {scrape(0, 0.5), scrape(30, 0.5)};
+  const Totals totals = world.run(gpu, std::nullopt).sum();
+  EXPECT_DOUBLE_EQ(totals.measured_seconds, 0);
+  EXPECT_DOUBLE_EQ(totals.tensor_seconds / totals.tensor_known_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kNoReferenceClock)], 60);
+}
+
+TEST(Holders, a_shared_gpu_is_one_gpu_hour_an_hour) {
+  World world;
+  GpuTimeline gpu;
+  const auto p1 = world.job("p1"), p2 = world.job("p2");
+  for (int i = 0; i < 4; ++i) {
+    gpu.scrapes.push_back(scrape(i * 30, 0.4));
+    gpu.scrapes.back().holders = {p1, p2};
+  }
+  const GpuTime result = world.run(gpu);
+  EXPECT_DOUBLE_EQ(world.hours_of(result, "p1"), 60);
+  EXPECT_DOUBLE_EQ(world.hours_of(result, "p2"), 60);
+  EXPECT_DOUBLE_EQ(result.sum().allocated_seconds, 120);
+  EXPECT_EQ(result.holders_at_once_max, 2U);
+}
+
+TEST(Holders, a_short_label_gap_is_bridged_and_a_long_one_is_not) {
+  for (const int missing : {2, 3}) {
+    World world;
+    GpuTimeline gpu;
+    const auto pod = world.job("train-0");
+    for (int i = 0; i < 10; ++i) {
+      gpu.scrapes.push_back(scrape(i * 30, 0.4));
+      if (i < 4 || i >= 4 + missing) gpu.scrapes.back().holders = {pod};
+    }
+    const GpuTime result = world.run(gpu);
+    EXPECT_DOUBLE_EQ(world.hours_of(result, "train-0"), missing == 2 ? 300 : 210);
+    EXPECT_EQ(world.quality.count("label_gap_bridged"), missing == 2 ? 2U : 0U);
+  }
+}
+
+TEST(Holders, missing_scrapes_within_a_job_are_the_jobs_unmeasured_time) {
+  World world;
+  GpuTimeline gpu;
+  const auto pod = world.job("train-0");
+  for (const int i : {0, 1, 2, 3, 20, 21, 22, 23}) {
+    gpu.scrapes.push_back(scrape(i * 30, 0.4));
+    gpu.scrapes.back().holders = {pod};
+  }
+  const GpuTime result = world.run(gpu);
+  EXPECT_DOUBLE_EQ(world.hours_of(result, "train-0"), 24 * 30);
+  EXPECT_DOUBLE_EQ(result.sum().measured_seconds, 8 * 30);
+}
+
+TEST(Holders, an_ended_job_keeps_no_samples_though_its_label_stays) {
+  World world;
+  auto jobs = jobs::parse_jobs("job,hosts,gpus,start,end\ntrain-0,n1,0,0,60\n");
+  ASSERT_TRUE(jobs.ok());
+  world.jobs = jobs::JobTable(*jobs);
+  GpuTimeline gpu;
+  gpu.gpu.host = "n1";
+  gpu.gpu.index = "0";
+  for (int i = 0; i < 4; ++i) {
+    gpu.scrapes.push_back(scrape(i * 30, 0.4));
+    gpu.scrapes.back().holders = {world.job("train-0")};
+  }
+  const GpuTime result = world.run(gpu);
+  EXPECT_DOUBLE_EQ(world.hours_of(result, "train-0"), 60);
+  EXPECT_DOUBLE_EQ(result.sum().allocated_seconds, 120);
+  EXPECT_GT(world.quality.count("holder_after_end"), 0U);
+}
+
+TEST(Holders, a_jobs_file_attributes_to_the_second_where_labels_do_not) {
+  World world;
+  auto jobs = jobs::parse_jobs("job,hosts,gpus,start,end\na,n1,0,10,50\nb,n1,0,70,\n");
+  ASSERT_TRUE(jobs.ok());
+  world.jobs = jobs::JobTable(*jobs);
+  GpuTimeline gpu;
+  gpu.gpu.host = "n1.example";
+  gpu.gpu.index = "0";
+  for (int i = 0; i < 4; ++i) gpu.scrapes.push_back(scrape(i * 30, 0.4));
+  const GpuTime result = world.run(gpu);
+  EXPECT_DOUBLE_EQ(world.hours_of(result, "a"), 40);
+  EXPECT_DOUBLE_EQ(world.hours_of(result, "b"), 50);
+  EXPECT_DOUBLE_EQ(result.sum().allocated_seconds, 120);
+}
+
+GpuScrape counters(double seconds, double elapsed, double mma) {
+  GpuScrape s;
+  s.time = at(seconds);
+  s.reading(Metric::kSmCyclesElapsed) = elapsed;
+  s.reading(Metric::kMmaCyclesActive) = mma;
+  return s;
+}
+
+TEST(Counters, ofu_needs_no_clock_and_sees_through_gaps) {
+  for (const double sms : {1.0, 132.0}) {
+    World world;
+    GpuTimeline gpu;
+    const double rate = 1.5e9 * sms;
+    for (const double t : {0.0, 30.0, 60.0, 600.0}) {
+      gpu.scrapes.push_back(counters(t, 7e15 + rate * t, 3e15 + 0.4 * rate * t));
+    }
+    world.options.window = {at(0), at(600)};
+    const Totals totals = world.run(gpu).sum();
+    EXPECT_DOUBLE_EQ(totals.measured_seconds, 600);
+    EXPECT_NEAR(totals.delivered_seconds / 600, 0.4 * 1500 / 1830, 1e-9) << sms;
+    EXPECT_EQ(totals.clock_sensitivity_seconds2_per_hertz2, 0);
+  }
+}
+
+TEST(Counters, a_fall_is_a_reset_and_that_step_is_left_out) {
+  World world;
+  GpuTimeline gpu;
+  const double rate = 1.5e9;
+  gpu.scrapes = {counters(0, 9e15, 4e15), counters(30, 9e15 + rate * 30, 4e15 + rate * 12),
+                 counters(60, rate * 5, rate * 2), counters(90, rate * 35, rate * 14)};
+  world.options.window = {at(0), at(90)};
+  const GpuTime result = world.run(gpu);
+  EXPECT_EQ(world.quality.count("counter_reset"), 1U);
+  EXPECT_DOUBLE_EQ(result.sum().measured_seconds, 60);
+  EXPECT_NEAR(result.sum().delivered_seconds / 60, 0.4 * 1500 / 1830, 1e-9);
+}
+
+TEST(Counters, routes_that_disagree_by_more_than_a_quarter_use_the_gauge) {
+  World world;
+  GpuTimeline gpu;
+  for (int i = 0; i < 5; ++i) {
+    GpuScrape s = counters(i * 30, 1.5e9 * 30 * i, 0.2 * 1.5e9 * 30 * i);
+    s.reading(Metric::kTensorActive) = 0.4;
+    s.reading(Metric::kSmClock) = 1.5e9;
+    gpu.scrapes.push_back(s);
+  }
+  const GpuTime result = world.run(gpu);
+  EXPECT_EQ(world.quality.count("counter_uncalibrated"), 1U);
+  EXPECT_NEAR(result.sum().delivered_seconds / result.sum().measured_seconds, 0.4 * 1500 / 1830, 1e-9);
+}
+
+// What the header says, second by second, without any of its code.
+double brute_force_delivered(const GpuTimeline& gpu, const std::vector<Seconds>& steps, double end) {
+  double sum = 0;
+  for (int second = 0; second < end; ++second) {
+    for (std::size_t i = 0; i < gpu.scrapes.size(); ++i) {
+      const double start = (gpu.scrapes[i].time - at(0)).value;
+      const double next = i + 1 < gpu.scrapes.size() ? (gpu.scrapes[i + 1].time - at(0)).value : 1e18;
+      const double step = steps[i].value;
+      const double hold = next - start <= 2.5 * step ? next : start + step;
+      const bool leads_in = i == 0 && second < start && start <= step;
+      if (!(second >= start && second < hold) && !leads_in) continue;
+      const auto& s = gpu.scrapes[i];
+      sum += s.reading(Metric::kTensorActive).value() * s.reading(Metric::kSmClock).value() / 1830e6;
+    }
+  }
+  return sum;
+}
+
+TEST(Integrate, agrees_with_a_second_by_second_sum_on_random_series) {
+  std::mt19937 random(20261129);
+  for (int round = 0; round < 300; ++round) {
+    GpuTimeline gpu;
+    double t = static_cast<double>(random() % 40);
+    while (t < 900) {
+      gpu.scrapes.push_back(scrape(t, static_cast<double>(random() % 1000) / 1000,
+                                   1000 + static_cast<double>(random() % 900)));
+      const int kind = static_cast<int>(random() % 10);
+      t += kind < 7 ? 15 : kind < 9 ? static_cast<double>(1 + random() % 30) : 120;
+    }
+    std::vector<Instant> times;
+    for (const auto& s : gpu.scrapes) times.push_back(s.time);
+    World world;
+    world.options.window = {at(0), at(900)};
+    const Totals totals = world.run(gpu).sum();
+    const double expected = brute_force_delivered(gpu, local_cadence(times, Seconds(60)), 900);
+    EXPECT_NEAR(totals.delivered_seconds, expected, 1e-6) << "round " << round;
+    EXPECT_NEAR(totals.allocated_seconds, 900, 1e-9);
+  }
+}
+
+TEST(Integrate, instants_share_one_unit_of_time_per_gpu) {
+  World world;
+  GpuTimeline gpu;
+  gpu.has_times = false;
+  gpu.scrapes = {scrape(0, 0.2), scrape(0, 0.6)};
+  world.weight = 2.0 / 7.0;
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_DOUBLE_EQ(totals.allocated_seconds, 2.0 / 7.0);
+  EXPECT_NEAR(totals.delivered_seconds / totals.measured_seconds, 0.4, 1e-12);
+}
+
+TEST(Totals, merging_is_associative) {
+  std::mt19937 random(7);
+  std::vector<Totals> parts(3);
+  for (Totals& part : parts) {
+    part.allocated_seconds = static_cast<double>(random() % 100);
+    part.delivered_seconds = static_cast<double>(random() % 100);
+    part.absent_seconds[3] = static_cast<double>(random() % 100);
+  }
+  Totals left = parts[0], right = parts[1];
+  left.merge(parts[1]);
+  left.merge(parts[2]);
+  right.merge(parts[2]);
+  Totals other = parts[0];
+  other.merge(right);
+  EXPECT_EQ(left.allocated_seconds, other.allocated_seconds);
+  EXPECT_EQ(left.delivered_seconds, other.delivered_seconds);
+  EXPECT_EQ(left.absent_seconds, other.absent_seconds);
+}
+
+TEST(Cadence, interleaved_replicas_keep_the_long_step) {
+  std::vector<Instant> times;
+  for (int i = 0; i < 20; ++i) {
+    times.push_back(at(i * 30));
+    times.push_back(at(i * 30 + 5));
+  }
+  for (const Seconds step : local_cadence(times, Seconds(60))) EXPECT_EQ(step, Seconds(25));
+  EXPECT_EQ(local_cadence({at(5)}, Seconds(60)).front(), Seconds(60));
+}
+
+TEST(Screen, profiling_zero_while_the_device_is_busy_is_a_contradiction) {
+  World world;
+  GpuTimeline gpu;
+  gpu.scrapes = {scrape(0, 0), scrape(30, 0.5)};
+  gpu.scrapes[0].reading(Metric::kGpuUtil) = 1.0;
+  gpu.scrapes[0].reading(Metric::kGraphicsEngineActive) = 0.0;
+  screen_gpu(gpu, nullptr, world.quality);
+  EXPECT_EQ(gpu.scrapes[0].reading(Metric::kTensorActive).reason(), AbsentReason::kContradicted);
+  EXPECT_TRUE(gpu.scrapes[1].reading(Metric::kTensorActive).present());
+}
+
+TEST(Screen, an_idle_gpu_is_not_a_contradiction) {
+  World world;
+  GpuTimeline gpu;
+  gpu.scrapes = {scrape(0, 0)};
+  gpu.scrapes[0].reading(Metric::kGpuUtil) = 0.0;
+  gpu.scrapes[0].reading(Metric::kGraphicsEngineActive) = 0.0;
+  gpu.scrapes[0].reading(Metric::kPower) = 70.0;
+  screen_gpu(gpu, catalog::DeviceCatalog::builtin().find("H100 PCIe"), world.quality);
+  EXPECT_TRUE(gpu.scrapes[0].reading(Metric::kTensorActive).present());
+}
+
+TEST(Screen, an_energy_counter_that_stands_still_is_frozen) {
+  World world;
+  GpuTimeline gpu;
+  for (int i = 0; i < 10; ++i) {
+    gpu.scrapes.push_back(scrape(i * 30, 0.5));
+    gpu.scrapes.back().reading(Metric::kEnergy) = i < 4 ? 1000.0 + i : 1003.0;
+  }
+  screen_gpu(gpu, nullptr, world.quality);
+  EXPECT_TRUE(gpu.scrapes[3].reading(Metric::kTensorActive).present());
+  EXPECT_EQ(gpu.scrapes[4].reading(Metric::kTensorActive).reason(), AbsentReason::kFrozen);
+  EXPECT_EQ(world.quality.count("frozen"), 6U);
+}
+
+TEST(Screen, constant_round_values_are_not_frozen_and_repeated_fine_ones_are) {
+  World world;
+  GpuTimeline round, fine;
+  for (int i = 0; i < 40; ++i) {
+    round.scrapes.push_back(scrape(i * 30, 0.5));
+    round.scrapes.back().reading(Metric::kPower) = 650.0;
+    fine.scrapes.push_back(scrape(i * 30, 0.523411));
+    fine.scrapes.back().reading(Metric::kPower) = 572.191;
+  }
+  screen_gpu(round, nullptr, world.quality);
+  EXPECT_EQ(world.quality.count("frozen"), 0U);
+  screen_gpu(fine, nullptr, world.quality);
+  EXPECT_EQ(world.quality.count("frozen"), 39U);
+}
+
+TEST(Screen, all_gpus_of_a_host_losing_profiling_at_once_is_a_profiler_pause) {
+  World world;
+  std::vector<GpuTimeline> gpus(3);
+  for (std::size_t g = 0; g < 3; ++g) {
+    for (int i = 0; i < 10; ++i) {
+      gpus[g].scrapes.push_back(scrape(i * 30, 0.5));
+      const bool pause = i >= 4 && i < 7;
+      const bool own_hole = g == 0 && i == 8;
+      if (pause || own_hole) gpus[g].scrapes.back().reading(Metric::kTensorActive) = Absent{};
+    }
+  }
+  std::vector<GpuTimeline*> host = {&gpus[0], &gpus[1], &gpus[2]};
+  screen_host(host, world.quality);
+  EXPECT_EQ(world.quality.count("profiler_pause"), 9U);
+  EXPECT_EQ(gpus[1].scrapes[5].reading(Metric::kTensorActive).reason(), AbsentReason::kProfilerPause);
+  EXPECT_EQ(gpus[0].scrapes[8].reading(Metric::kTensorActive).reason(), AbsentReason::kNotSeen);
+}
+
+TEST(Screen, scrapes_of_another_exporter_between_tensor_samples_are_no_pause) {
+  World world;
+  std::vector<GpuTimeline> gpus(2);
+  for (GpuTimeline& gpu : gpus) {
+    for (int i = 0; i < 10; ++i) {
+      gpu.scrapes.push_back(scrape(i * 30, 0.5));
+      gpu.scrapes.push_back(scrape(i * 30 + 11, 0));
+      gpu.scrapes.back().reading(Metric::kTensorActive) = Absent{};
+    }
+  }
+  std::vector<GpuTimeline*> host = {&gpus[0], &gpus[1]};
+  screen_host(host, world.quality);
+  EXPECT_EQ(world.quality.count("profiler_pause"), 0U);
+}
+
+TEST(Integrate, a_clock_from_another_exporter_is_borrowed_within_a_step) {
+  World world;
+  GpuTimeline gpu;
+  for (int i = 0; i < 10; ++i) {
+    gpu.scrapes.push_back(scrape(i * 30, 0, 915));
+    gpu.scrapes.back().reading(Metric::kTensorActive) = Absent{};
+    gpu.scrapes.push_back(scrape(i * 30 + 11, 0.5));
+    gpu.scrapes.back().reading(Metric::kSmClock) = Absent{};
+  }
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_NEAR(totals.delivered_seconds / totals.measured_seconds, 0.25, 1e-12);
+  EXPECT_EQ(world.quality.count("clock_from_other_scrape"), 10U);
+}
+
+}  // namespace
+}  // namespace flopsight::rollups
