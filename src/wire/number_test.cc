@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "wire/number_internal.h"
 
@@ -70,15 +71,16 @@ TEST(Number, a_leading_plus_is_accepted) { EXPECT_EQ(parse_exporter_number("+1.5
 
 TEST(Number, what_is_too_small_is_zero_and_what_is_too_large_is_nothing) {
   const auto zeros = [](std::size_t count) { return std::string(count, '0'); };
-  for (const std::string& text :
-       {std::string("1e-400"), std::string("0.1e-99999999999999999999"), "0." + zeros(400) + "1",
-        "123456e-9223372036854775808", std::string("1e-9999999999"), zeros(5) + "1e-330"}) {
+  for (const std::string& text : std::vector<std::string>{
+           "1e-400", "0.1e-99999999999999999999", "0." + zeros(400) + "1",
+           "123456e-9223372036854775808", "1e-9999999999", zeros(5) + "1e-330"}) {
     EXPECT_EQ(parse_exporter_number(text), 0.0) << text;
     EXPECT_TRUE(std::signbit(*parse_exporter_number("-" + text)));
   }
-  for (const std::string& text : {std::string("1e400"), std::string("1e99999999999999999999"),
-                                  "1" + zeros(400), std::string("0.001e+9223372036854775807"),
-                                  std::string("1e+9999999999"), "1" + zeros(400) + ".5"}) {
+  for (const std::string& text :
+       std::vector<std::string>{std::string("1e400"), std::string("1e99999999999999999999"),
+                                "1" + zeros(400), std::string("0.001e+9223372036854775807"),
+                                std::string("1e+9999999999"), "1" + zeros(400) + ".5"}) {
     EXPECT_EQ(parse_exporter_number(text), std::nullopt) << text;
     EXPECT_EQ(parse_exporter_number("-" + text), std::nullopt) << text;
   }
