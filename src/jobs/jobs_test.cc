@@ -65,6 +65,8 @@ TEST(LabelRules, a_uuid_is_found_under_every_spelling_and_masked_ones_are_none) 
   EXPECT_EQ(facts({{"gpu", "3"}}).gpu.uuid, "");
   EXPECT_EQ(facts({{"gpu", "3"}}).gpu.index, "3");
   EXPECT_EQ(facts({{"uuid", "00000000-0000-0000-0000-000000000000"}}).gpu.uuid, "");
+  EXPECT_TRUE(facts({{"uuid", "00000000-0000-0000-0000-000000000000"}}).masked_uuid);
+  EXPECT_FALSE(facts({{"gpu", "0"}}).masked_uuid);
 }
 
 TEST(LabelRules, a_users_file_replaces_the_lists_it_names) {

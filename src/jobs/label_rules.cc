@@ -195,7 +195,9 @@ LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
     return value.starts_with("GPU-") || value.starts_with("MIG-");
   };
   facts.gpu.uuid = first("uuid", [&](std::string_view name, std::string_view value) {
-    return !is_masked(value) && ((name != "gpu" && name != "gpu_id") || looks_like_uuid(value));
+    const bool names_one = (name != "gpu" && name != "gpu_id") || looks_like_uuid(value);
+    if (names_one && is_masked(value) && value.size() > 8) facts.masked_uuid = true;
+    return names_one && !is_masked(value);
   });
   facts.gpu.index =
       first("index", [&](std::string_view, std::string_view value) { return !looks_like_uuid(value); });

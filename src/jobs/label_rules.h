@@ -38,6 +38,7 @@ struct HolderRule {
 struct LabelFacts {
   samples::GpuIdentity gpu;
   samples::Holder holder;
+  bool masked_uuid = false;   // a UUID label was there, all zeros: it names nothing outside its scrape
   bool exporter_pod = false;  // a pod label was there and ignored because it is the exporter's
 };
 

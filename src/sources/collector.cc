@@ -1,0 +1,268 @@
+#include "sources/collector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "samples/judge.h"
+
+namespace flopsight::sources {
+namespace {
+
+using catalog::Metric;
+using samples::GpuScrape;
+using samples::Reading;
+
+std::string place(std::string_view raw_metric, const samples::GpuIdentity& gpu) {
+  std::string text(base::printable(raw_metric, 80));
+  const std::string& name = gpu.uuid.empty() ? gpu.index : gpu.uuid;
+  if (!name.empty()) text += " of " + name;
+  if (!gpu.host.empty()) text += " on " + gpu.host;
+  return text;
+}
+
+void fill(std::string& into, const std::string& from) {
+  if (into.empty()) into = from;
+}
+
+void sort_and_merge(samples::GpuTimeline& timeline) {
+  std::stable_sort(timeline.scrapes.begin(), timeline.scrapes.end(),
+                   [](const GpuScrape& a, const GpuScrape& b) { return a.time < b.time; });
+}
+
+// Adds what `from` has to `into`, scrape by scrape; both of one GPU.
+void merge_scrapes(samples::GpuTimeline& into, samples::GpuTimeline&& from) {
+  std::unordered_map<std::int64_t, std::size_t> at;
+  for (std::size_t i = 0; i < into.scrapes.size(); ++i) {
+    at.emplace(into.scrapes[i].time.unix_milliseconds, i);
+  }
+  for (GpuScrape& scrape : from.scrapes) {
+    const auto same = at.find(scrape.time.unix_milliseconds);
+    if (same == at.end()) {
+      into.scrapes.push_back(std::move(scrape));
+      continue;
+    }
+    GpuScrape& target = into.scrapes[same->second];
+    for (std::size_t m = 0; m < catalog::kMetricCount; ++m) {
+      const auto metric = static_cast<Metric>(m);
+      if (!target.saw(metric)) target.reading(metric) = scrape.reading(metric);
+    }
+    for (const samples::HolderId id : scrape.holders) {
+      if (std::find(target.holders.begin(), target.holders.end(), id) == target.holders.end()) {
+        target.holders.push_back(id);
+      }
+    }
+  }
+  fill(into.gpu.model_raw, from.gpu.model_raw);
+  fill(into.gpu.driver_version, from.gpu.driver_version);
+  into.tensor_calibrated = into.tensor_calibrated && from.tensor_calibrated;
+}
+
+}  // namespace
+
+std::string normalized_uuid(std::string_view uuid) {
+  std::string text = base::to_lower(uuid);
+  if (text.starts_with("gpu-")) text.erase(0, 4);
+  return text;
+}
+
+Collector::Collector(const jobs::LabelRules& rules, jobs::HolderTable& holders,
+                     samples::QualityLog& quality)
+    : rules_(rules), holders_(holders), quality_(quality) {}
+
+Collector::BindingId Collector::bind(std::span<const jobs::LabelView> labels, std::string_view scope) {
+  Binding binding;
+  binding.facts = rules_.apply(labels);
+  const samples::GpuIdentity& gpu = binding.facts.gpu;
+  if (!gpu.uuid.empty()) {
+    binding.key = "u" + normalized_uuid(gpu.uuid);
+  } else if (binding.facts.masked_uuid) {
+    binding.key = "m" + std::string(scope) + '\0' + gpu.host;
+  } else {
+    binding.key = "i" + (gpu.host.empty() ? std::string(scope) : gpu.host) + '\0' + gpu.index;
+  }
+  binding.key += '\0' + gpu.mig_instance;
+  for (const jobs::LabelView& label : labels) {
+    if (label.name == "pipe" || label.name == "clock_type") {
+      binding.pipe = label.value;
+      binding.has_pipe = true;
+    }
+  }
+  bindings_.push_back(std::move(binding));
+  return static_cast<BindingId>(bindings_.size() - 1);
+}
+
+Collector::Gpu& Collector::gpu_of(Binding& binding) {
+  if (binding.gpu < 0) {
+    const auto [at, is_new] =
+        gpu_by_key_.emplace(binding.key, static_cast<std::uint32_t>(gpus_.size()));
+    if (is_new) {
+      gpus_.emplace_back();
+      if (binding.facts.gpu.uuid.empty()) {
+        quality_.add("gpu_without_uuid", binding.facts.gpu.host + " " + binding.facts.gpu.index);
+      }
+    }
+    binding.gpu = at->second;
+    samples::GpuIdentity& known = gpus_[at->second].timeline.gpu;
+    const samples::GpuIdentity& seen = binding.facts.gpu;
+    fill(known.uuid, seen.uuid);
+    fill(known.mig_instance, seen.mig_instance);
+    fill(known.mig_profile, seen.mig_profile);
+    fill(known.host, seen.host);
+    fill(known.index, seen.index);
+    fill(known.model_raw, seen.model_raw);
+    fill(known.driver_version, seen.driver_version);
+    if (binding.facts.exporter_pod) quality_.add("exporter_pod_ignored", seen.host);
+    if (!binding.facts.holder.unallocated()) binding.holder = holders_.intern(binding.facts.holder);
+  }
+  return gpus_[static_cast<std::size_t>(binding.gpu)];
+}
+
+std::uint32_t Collector::row(Gpu& gpu, units::Instant time) {
+  const auto [at, is_new] = gpu.row_at.emplace(
+      time.unix_milliseconds, static_cast<std::uint32_t>(gpu.timeline.scrapes.size()));
+  if (is_new) {
+    gpu.timeline.scrapes.emplace_back();
+    gpu.timeline.scrapes.back().time = time;
+    gpu.util_is_devices.push_back(0);
+  }
+  return at->second;
+}
+
+void Collector::add(BindingId id, std::string_view raw_metric, units::Instant time, bool timed,
+                    double raw) {
+  Binding& binding = bindings_[id];
+  const catalog::MetricAlias* alias = catalog::find_alias(
+      raw_metric, binding.has_pipe ? std::optional<std::string_view>(binding.pipe) : std::nullopt);
+  const samples::GpuIdentity& gpu = binding.facts.gpu;
+  const bool names_gpu = !gpu.uuid.empty() || binding.facts.masked_uuid;
+  if (alias == nullptr) {
+    const bool proves = names_gpu || (catalog::is_gpu_metric_name(raw_metric) && !gpu.index.empty());
+    if (!proves) return;
+    static constexpr catalog::MetricAlias kOther{"", Metric::kOther, 1, "", ""};
+    alias = &kOther;
+  } else if (!names_gpu && gpu.index.empty() && gpu.host.empty()) {
+    return;  // e.g. a fleet-wide recording rule under a known name
+  }
+  if (rules_.ignores(raw_metric, gpu.driver_version)) {
+    quality_.add("ignored_metric", raw_metric);
+    return;
+  }
+  Gpu& target = gpu_of(binding);
+  target.timed = target.timed && timed;
+  if (!alias->calibrated && alias->metric == Metric::kTensorActive) {
+    target.timeline.tensor_calibrated = false;
+  }
+  const Reading reading = samples::judge(catalog::info(alias->metric), alias->scale, raw);
+  if (!reading.present()) {
+    quality_.add(samples::absent_reason_name(reading.reason()), place(raw_metric, gpu));
+  }
+  store(target, binding, *alias, time, raw);
+}
+
+void Collector::store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
+                      units::Instant time, double raw) {
+  const std::uint32_t at = row(gpu, time);
+  GpuScrape& scrape = gpu.timeline.scrapes[at];
+  if (binding.holder >= 0) {
+    const auto id = static_cast<samples::HolderId>(binding.holder);
+    if (std::find(scrape.holders.begin(), scrape.holders.end(), id) == scrape.holders.end()) {
+      scrape.holders.insert(std::lower_bound(scrape.holders.begin(), scrape.holders.end(), id), id);
+    }
+  }
+  const Reading reading = samples::judge(catalog::info(alias.metric), alias.scale, raw);
+  Reading& slot = scrape.reading(alias.metric);
+  if (!scrape.saw(alias.metric)) {
+    slot = reading;
+    if (alias.per_process) gpu.util_is_devices[at] = binding.holder < 0;
+    return;
+  }
+  if (alias.metric == Metric::kOther || alias.metric == Metric::kInfo) return;
+  if (!slot.present()) {
+    slot = reading;  // a value is better than a reason why there is none
+  } else if (alias.per_process && reading.present()) {
+    if (binding.holder < 0) {
+      slot = reading;
+      gpu.util_is_devices[at] = 1;
+    } else if (gpu.util_is_devices[at] == 0) {
+      slot = Reading(slot.value() + reading.value());
+    }
+  } else if (reading.present()) {
+    // Averages of the same counters read through two paths differ in the last digits.
+    const bool same = std::abs(slot.value() - reading.value()) <= 1e-6 * std::abs(slot.value()) + 1e-9;
+    quality_.add(same ? "duplicate" : "conflicting_duplicate",
+                 place(catalog::info(alias.metric).name, binding.facts.gpu));
+  }
+}
+
+void Collector::join_by_index() {
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> with_uuid;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    const samples::GpuIdentity& gpu = gpus_[i].timeline.gpu;
+    if (!gpu.uuid.empty() && !gpu.host.empty() && !gpu.index.empty()) {
+      with_uuid[{gpu.host, gpu.index}].push_back(i);
+    }
+  }
+  for (Gpu& candidate : gpus_) {
+    const samples::GpuIdentity& gpu = candidate.timeline.gpu;
+    if (!gpu.uuid.empty() || gpu.host.empty() || gpu.index.empty()) continue;
+    const auto same = with_uuid.find({gpu.host, gpu.index});
+    if (same == with_uuid.end() || same->second.size() != 1) continue;
+    merge_scrapes(gpus_[same->second.front()].timeline, std::move(candidate.timeline));
+    candidate.timeline.scrapes.clear();
+  }
+}
+
+void Collector::give_to_instances() {
+  std::map<std::string, std::vector<std::size_t>> instances;  // by UUID
+  std::map<std::string, std::size_t> parents;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    const samples::GpuIdentity& gpu = gpus_[i].timeline.gpu;
+    if (gpu.uuid.empty()) continue;
+    if (gpu.mig_instance.empty()) {
+      parents[normalized_uuid(gpu.uuid)] = i;
+    } else {
+      instances[normalized_uuid(gpu.uuid)].push_back(i);
+    }
+  }
+  for (const auto& [uuid, members] : instances) {
+    const auto parent = parents.find(uuid);
+    if (parent == parents.end()) continue;
+    samples::GpuTimeline whole = std::move(gpus_[parent->second].timeline);
+    gpus_[parent->second].timeline.scrapes.clear();
+    for (GpuScrape& scrape : whole.scrapes) {
+      scrape.holders.clear();
+      for (std::size_t m = 0; m < catalog::kMetricCount; ++m) {
+        const auto metric = static_cast<Metric>(m);
+        if (!catalog::info(metric).whole_gpu) scrape.reading(metric) = samples::Absent{};
+      }
+    }
+    for (const std::size_t member : members) {
+      // Only scrapes in which the instance itself was there.
+      samples::GpuTimeline copy = whole;
+      std::erase_if(copy.scrapes, [&](const GpuScrape& scrape) {
+        return gpus_[member].row_at.count(scrape.time.unix_milliseconds) == 0;
+      });
+      merge_scrapes(gpus_[member].timeline, std::move(copy));
+    }
+  }
+}
+
+std::vector<samples::GpuTimeline> Collector::take() {
+  join_by_index();
+  give_to_instances();
+  std::vector<samples::GpuTimeline> out;
+  for (Gpu& gpu : gpus_) {
+    if (gpu.timeline.scrapes.empty()) continue;
+    gpu.timeline.has_times = gpu.timed;
+    sort_and_merge(gpu.timeline);
+    out.push_back(std::move(gpu.timeline));
+  }
+  gpus_.clear();
+  gpu_by_key_.clear();
+  bindings_.clear();
+  return out;
+}
+
+}  // namespace flopsight::sources

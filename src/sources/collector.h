@@ -1,0 +1,81 @@
+#pragma once
+// Gathers samples of any exporter, in any order, into one timeline per GPU: aliases become one quantity, units are
+// normalised, copies count once, and what is no value is counted with its reason.
+//
+// Identity is (UUID, MIG instance); without a UUID it is host and index within the scope of the scrape, and
+// such a GPU joins one with the same host and index whose UUID is known. Label renames do not split a GPU.
+// Copies: the same quantity of one GPU at one time from several series (pods sharing a GPU, replicas,
+// two names during an upgrade) is one reading; per-process families add up to the device's.
+// MIG: values that belong to the whole GPU are given to each instance that lacks them; a parent that has instances is
+// not a GPU of its own.
+//
+// Memory: one GpuScrape per GPU and time. Threads: one collector, one thread.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "catalog/metrics.h"
+#include "jobs/holder_table.h"
+#include "jobs/label_rules.h"
+#include "samples/gpu.h"
+#include "samples/quality.h"
+
+namespace flopsight::sources {
+
+class Collector {
+ public:
+  // All three are borrowed and must outlive the collector.
+  Collector(const jobs::LabelRules& rules, jobs::HolderTable& holders, samples::QualityLog& quality);
+
+  using BindingId = std::uint32_t;
+
+  // What the labels of a series mean; the same labels need binding only once per scope. `scope` is the file or
+  // endpoint, which tells GPUs without a UUID apart; empty where hosts are named by labels (a server).
+  BindingId bind(std::span<const jobs::LabelView> labels, std::string_view scope);
+
+  // One sample. `time` is when; for scrapes without timestamps pass timed = false and a number that is the
+  // same for all samples of one scrape. Samples of metrics that are no GPU's are skipped.
+  void add(BindingId binding, std::string_view raw_metric, units::Instant time, bool timed, double raw);
+
+  // Hands the timelines over and starts anew. GPUs in order of first sight.
+  std::vector<samples::GpuTimeline> take();
+
+ private:
+  struct Binding {
+    jobs::LabelFacts facts;
+    std::string key;     // identity
+    std::string pipe;    // label "pipe", "clock_type": what an alias may depend on
+    bool has_pipe = false;
+    std::int64_t gpu = -1;
+    std::int64_t holder = -1;
+  };
+  struct Gpu {
+    samples::GpuTimeline timeline;
+    std::unordered_map<std::int64_t, std::uint32_t> row_at;  // by unix_milliseconds
+    std::vector<char> util_is_devices;                       // per row: utilisation came without a pod
+    bool timed = true;
+  };
+
+  void store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
+             units::Instant time, double raw);
+  std::uint32_t row(Gpu& gpu, units::Instant time);
+  Gpu& gpu_of(Binding& binding);
+  void join_by_index();
+  void give_to_instances();
+
+  const jobs::LabelRules& rules_;
+  jobs::HolderTable& holders_;
+  samples::QualityLog& quality_;
+  std::vector<Binding> bindings_;
+  std::vector<Gpu> gpus_;
+  std::unordered_map<std::string, std::uint32_t> gpu_by_key_;
+};
+
+// Identity without spelling: "GPU-AB" and "ab" are one.
+std::string normalized_uuid(std::string_view uuid);
+
+}  // namespace flopsight::sources
