@@ -167,7 +167,12 @@ void integrate_instants(const samples::GpuTimeline& timeline, double weight,
   for (const GpuScrape& s : timeline.scrapes) {
     MeasuredPiece piece =
         gauge_piece(s, s.reading(Metric::kSmClock), timeline.tensor_calibrated, out);
-    if (!s.saw(Metric::kTensorActive)) piece.ofu = samples::Absent{AbsentReason::kNoTensorCounter};
+    if (!s.saw(Metric::kTensorActive)) {
+      const bool saw_nothing = std::none_of(s.readings.begin(), s.readings.end(), [](const Reading& r) {
+        return r.present() || r.reason() != AbsentReason::kNotSeen;
+      });
+      piece.ofu = samples::Absent{saw_nothing ? AbsentReason::kNotSeen : AbsentReason::kNoTensorCounter};
+    }
     std::vector<HolderId> who = s.holders;
     // An instant without a time is only comparable with jobs when the caller says when it was.
     if (!file.empty() && options.window) {

@@ -22,6 +22,7 @@
 
 #include "catalog/devices.h"
 #include "jobs/holder_table.h"
+#include "jobs/label_rules.h"
 #include "model/ofu.h"
 #include "rollups/totals.h"
 #include "samples/gpu.h"

@@ -1,0 +1,106 @@
+#pragma once
+// The report: GPU time summed by job, user, team, namespace, host, GPU or model, each with its OFU, its error band and
+// where the rest went. Groups, fleet and GPUs are made of the same totals, so that they add up.
+//
+// Ratios 0 to 1, absent where unknown. Hours are absent when the input has no times. For every group
+//   allocated = delivered + lost + unmeasured,
+// and the groups' hours add up to the fleet's, "no job" being a group.
+// Threads: pure.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/prices.h"
+#include "jobs/holder_table.h"
+#include "rollups/fleet.h"
+#include "samples/quality.h"
+
+namespace flopsight::analysis {
+
+enum class GroupBy { kJob, kUser, kTeam, kNamespace, kHost, kGpu, kModel };
+std::optional<GroupBy> parse_group_by(std::string_view text);
+std::string_view group_by_name(GroupBy by);
+
+struct Summary {
+  std::uint64_t gpu_count = 0;  // distinct physical GPUs
+  std::optional<double> gpu_hours_allocated;
+  std::optional<double> gpu_hours_delivered;
+  std::optional<double> gpu_hours_lost;
+  std::optional<double> gpu_hours_unmeasured;
+  std::optional<double> ofu_ratio;  // over the measured time
+  std::optional<double> ofu_ratio_low;
+  std::optional<double> ofu_ratio_high;
+  std::optional<double> tensor_active_ratio;
+  std::optional<double> sm_clock_hertz_mean;
+  // Tensor activity less OFU, over the measured time: what the clock cost. Negative: ran above the reference.
+  std::optional<double> clock_loss_ratio;
+  std::optional<double> coverage_ratio;  // measured over allocated
+  std::optional<double> cost_usd;
+  std::optional<double> cost_lost_usd;
+  std::optional<double> cost_unmeasured_usd;
+};
+
+// Shares of the allocated time; those present add up to 1. Tensor idle time is split by SM activity where that is
+// scraped; the rest is unsplit. All absent when nothing was measured, but unmeasured.
+struct Waterfall {
+  std::optional<double> ofu_ratio;
+  std::optional<double> clock_loss_ratio;
+  std::optional<double> tensor_idle_sm_busy_ratio;
+  std::optional<double> sm_idle_ratio;
+  std::optional<double> tensor_idle_unsplit_ratio;
+  double unmeasured_ratio = 0;
+};
+
+struct Group {
+  // The grouping's own key first: {"job", "train-0"}, {"namespace", "team-a"}; absent: nobody, unknown.
+  std::vector<std::pair<std::string, std::optional<std::string>>> key;
+  Summary summary;
+  Waterfall waterfall;
+  std::string absent_reason;   // why most of the unmeasured time is so; empty without any
+  double weight_seconds = 0;   // what was lost, for ordering
+};
+
+struct GpuRow {
+  samples::GpuIdentity gpu;
+  std::string model;  // catalogue name; empty: unknown
+  std::vector<std::string> jobs;
+  std::vector<std::string> attributed_by;
+  std::uint32_t shared_by = 0;  // holders at once, at most; 1: not shared; 0: no holder
+  std::optional<double> reference_clock_hertz;
+  std::string reference_clock_source;
+  std::optional<double> tensor_active_ratio;
+  std::optional<double> sm_clock_hertz;
+  std::optional<double> ofu_ratio;
+  std::optional<double> coverage_ratio;
+  std::string absent_reason;  // empty: OFU is known
+};
+
+struct Report {
+  std::optional<units::Window> window;
+  std::string source;
+  GroupBy by = GroupBy::kJob;
+  Summary fleet;
+  Waterfall fleet_waterfall;
+  std::vector<Group> groups;  // by what was lost, then by name
+  std::uint64_t groups_omitted_count = 0;
+  std::vector<GpuRow> gpus;
+  std::vector<samples::QualityEntry> quality;
+  std::vector<std::string> assumptions;
+};
+
+struct ReportOptions {
+  GroupBy by = GroupBy::kJob;
+  std::optional<std::uint64_t> top;  // keep that many groups
+  Prices prices;
+  std::string source;
+  std::vector<std::string> assumptions;  // of the source, put first
+};
+
+Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holders,
+                    samples::QualityLog quality, const ReportOptions& options);
+
+}  // namespace flopsight::analysis

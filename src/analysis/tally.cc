@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <map>
+
+#include "analysis/tally_internal.h"
+#include "model/error_band.h"
+
+namespace flopsight::analysis {
+namespace {
+
+std::optional<double> ratio(double part, double whole) {
+  if (!(whole > 0)) return std::nullopt;
+  return part / whole;
+}
+
+std::string gpu_key(const samples::GpuIdentity& gpu) {
+  return gpu.uuid.empty() ? gpu.host + '\0' + gpu.index : gpu.uuid;
+}
+
+const std::string& model_key(const rollups::GpuTime& gpu) {
+  return gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
+}
+
+}  // namespace
+
+ClockVariance::ClockVariance(const rollups::Fleet& fleet) {
+  for (const rollups::GpuTime& gpu : fleet.gpus) by_model_[model_key(gpu)].merge(gpu.spread);
+}
+
+std::optional<double> ClockVariance::hertz2(const rollups::GpuTime& gpu) const {
+  if (gpu.spread.difference_count > 0) {
+    return gpu.spread.difference_sum_hertz2 / (2.0 * static_cast<double>(gpu.spread.difference_count));
+  }
+  const auto at = by_model_.find(model_key(gpu));
+  if (at == by_model_.end() || at->second.count < 2) return std::nullopt;
+  const double n = static_cast<double>(at->second.count);
+  const double mean = at->second.sum_hertz / n;
+  // Rounding can leave a tiny negative where all clocks are equal.
+  return std::max(0.0, (at->second.sum_hertz2 - n * mean * mean) / (n - 1));
+}
+
+void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions,
+                const ClockVariance& variance, const Prices& prices) {
+  rollups::Totals mine;
+  double shared_mine_seconds = 0, shared_all_seconds = 0;
+  for (const rollups::Portion* portion : portions) {
+    mine.merge(portion->totals);
+    shared_mine_seconds += portion->shared_delivered_seconds;
+  }
+  for (const rollups::Portion& portion : gpu.portions) {
+    shared_all_seconds += portion.shared_delivered_seconds;
+  }
+  totals_.merge(mine);
+  gpus_.insert(gpu_key(gpu.gpu));
+  // When all sharers are in this group there is nothing to split.
+  if (shared_all_seconds - shared_mine_seconds > 1e-9 * shared_all_seconds) {
+    shared_less_seconds_ += shared_mine_seconds;
+    shared_more_seconds_ += shared_all_seconds - shared_mine_seconds;
+  }
+  if (mine.clock_sensitivity_seconds2_per_hertz2 > 0) {
+    if (const auto hertz2 = variance.hertz2(gpu)) {
+      sampling_variance_seconds2_ += mine.clock_sensitivity_seconds2_per_hertz2 * *hertz2;
+    } else {
+      band_unknown_ = true;
+    }
+  }
+  const auto price =
+      prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw);
+  if (!price) {
+    price_unknown_ = true;
+    return;
+  }
+  const double usd_per_second = price->value / 3600;
+  cost_usd_ += mine.allocated_seconds * usd_per_second;
+  cost_lost_usd_ += (mine.measured_seconds - mine.delivered_seconds) * usd_per_second;
+  cost_unmeasured_usd_ += (mine.allocated_seconds - mine.measured_seconds) * usd_per_second;
+}
+
+Summary Tally::summary(bool has_times) const {
+  const rollups::Totals& t = totals_;
+  Summary s;
+  s.gpu_count = gpus_.size();
+  if (has_times) {
+    s.gpu_hours_allocated = t.allocated_seconds / 3600;
+    s.gpu_hours_delivered = t.delivered_seconds / 3600;
+    s.gpu_hours_lost = (t.measured_seconds - t.delivered_seconds) / 3600;
+    s.gpu_hours_unmeasured = (t.allocated_seconds - t.measured_seconds) / 3600;
+    if (!price_unknown_) {
+      s.cost_usd = cost_usd_;
+      s.cost_lost_usd = cost_lost_usd_;
+      s.cost_unmeasured_usd = cost_unmeasured_usd_;
+    }
+  }
+  s.ofu_ratio = ratio(t.delivered_seconds, t.measured_seconds);
+  if (!band_unknown_) {
+    if (const auto band = model::error_band({t.allocated_seconds, t.measured_seconds,
+                                             t.delivered_seconds, sampling_variance_seconds2_,
+                                             shared_less_seconds_, shared_more_seconds_})) {
+      s.ofu_ratio_low = band->low_ratio;
+      s.ofu_ratio_high = band->high_ratio;
+    }
+  }
+  s.tensor_active_ratio = ratio(t.tensor_seconds, t.tensor_known_seconds);
+  s.sm_clock_hertz_mean = ratio(t.clock_hertz_seconds, t.clock_known_seconds);
+  s.clock_loss_ratio = ratio(t.tensor_measured_seconds - t.delivered_seconds, t.measured_seconds);
+  s.coverage_ratio = ratio(t.measured_seconds, t.allocated_seconds);
+  return s;
+}
+
+Waterfall Tally::waterfall() const {
+  const rollups::Totals& t = totals_;
+  Waterfall w;
+  if (!(t.allocated_seconds > 0)) return w;
+  w.unmeasured_ratio = (t.allocated_seconds - t.measured_seconds) / t.allocated_seconds;
+  if (!(t.measured_seconds > 0)) return w;
+  w.ofu_ratio = t.delivered_seconds / t.allocated_seconds;
+  w.clock_loss_ratio = (t.tensor_measured_seconds - t.delivered_seconds) / t.allocated_seconds;
+  const double unsplit_seconds = (t.measured_seconds - t.sm_known_seconds) -
+                                 (t.tensor_measured_seconds - t.tensor_within_sm_known_seconds);
+  if (t.sm_known_seconds > 0) {
+    w.tensor_idle_sm_busy_ratio =
+        (t.sm_active_seconds - t.tensor_within_sm_known_seconds) / t.allocated_seconds;
+    w.sm_idle_ratio = (t.sm_known_seconds - t.sm_active_seconds) / t.allocated_seconds;
+  }
+  if (t.measured_seconds > t.sm_known_seconds * (1 + 1e-12)) {
+    w.tensor_idle_unsplit_ratio = unsplit_seconds / t.allocated_seconds;
+  }
+  return w;
+}
+
+std::string Tally::absent_reason() const {
+  const auto most = std::max_element(totals_.absent_seconds.begin(), totals_.absent_seconds.end());
+  if (!(*most > 0)) return {};
+  return std::string(samples::absent_reason_name(
+      static_cast<samples::AbsentReason>(most - totals_.absent_seconds.begin())));
+}
+
+}  // namespace flopsight::analysis

@@ -1,0 +1,47 @@
+#pragma once
+// Sums GPU time into one group, with what the error band and the costs need.
+
+#include <map>
+#include <set>
+
+#include "analysis/report.h"
+
+namespace flopsight::analysis {
+
+// The variance of the SM clock from sample to sample, for each GPU of a fleet.
+class ClockVariance {
+ public:
+  explicit ClockVariance(const rollups::Fleet& fleet);
+  // Nothing when neither the GPU nor its model has two busy readings.
+  std::optional<double> hertz2(const rollups::GpuTime& gpu) const;
+
+ private:
+  std::map<std::string, rollups::ClockSpread> by_model_;
+};
+
+class Tally {
+ public:
+  // One GPU's portions that fall into this group; call once per GPU and group.
+  void add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions,
+           const ClockVariance& variance, const Prices& prices);
+
+  Summary summary(bool has_times) const;
+  Waterfall waterfall() const;
+  std::string absent_reason() const;
+  const rollups::Totals& totals() const { return totals_; }
+  bool band_unknown() const { return band_unknown_; }
+
+ private:
+  rollups::Totals totals_;
+  std::set<std::string> gpus_;
+  double sampling_variance_seconds2_ = 0;
+  double shared_less_seconds_ = 0;
+  double shared_more_seconds_ = 0;
+  bool band_unknown_ = false;
+  bool price_unknown_ = false;
+  double cost_usd_ = 0;
+  double cost_lost_usd_ = 0;
+  double cost_unmeasured_usd_ = 0;
+};
+
+}  // namespace flopsight::analysis

@@ -1,0 +1,213 @@
+#include "rollups/fleet.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "rollups/cadence.h"
+#include "rollups/screen.h"
+
+namespace flopsight::rollups {
+namespace {
+
+using catalog::Metric;
+using samples::AbsentReason;
+using samples::GpuTimeline;
+
+// Without a window, a fleet in which every GPU was seen at one point in time is a set of instants: hours
+// would be an invention.
+bool only_instants(const std::vector<GpuTimeline>& timelines) {
+  return std::all_of(timelines.begin(), timelines.end(), [](const GpuTimeline& t) {
+    return !t.has_times || t.scrapes.front().time == t.scrapes.back().time;
+  });
+}
+
+std::optional<units::Hertz> scraped_max_clock(const GpuTimeline& timeline) {
+  std::optional<units::Hertz> found;
+  for (const samples::GpuScrape& s : timeline.scrapes) {
+    if (s.reading(Metric::kSmClockMax).present()) {
+      found = units::Hertz(s.reading(Metric::kSmClockMax).value());
+    }
+  }
+  return found;
+}
+
+void screen_hosts(std::vector<GpuTimeline>& timelines, const FleetOptions& options,
+                  samples::QualityLog& quality) {
+  std::map<std::string, std::vector<GpuTimeline*>> hosts;
+  for (GpuTimeline& timeline : timelines) {
+    screen_gpu(timeline, options.catalog->find(timeline.gpu.model_raw), quality);
+    hosts[timeline.gpu.host].push_back(&timeline);
+  }
+  for (const auto& [host, gpus] : hosts) screen_host(gpus, quality);
+}
+
+// The share of the whole GPU; nothing when it cannot be told.
+std::optional<double> share_of(const samples::GpuIdentity& gpu, const catalog::Device* device) {
+  if (gpu.mig_instance.empty()) return 1.0;
+  const auto slices = gpu.mig_slices();
+  if (!slices || device == nullptr || *slices > device->mig_slices()) return std::nullopt;
+  return static_cast<double>(*slices) / device->mig_slices();
+}
+
+std::optional<units::Window> seen_window(const GpuTimeline& timeline, units::Seconds otherwise) {
+  std::vector<units::Instant> times;
+  for (const samples::GpuScrape& s : timeline.scrapes) times.push_back(s.time);
+  if (times.empty()) return std::nullopt;
+  return units::Window{times.front(), times.back() + local_cadence(times, otherwise).back()};
+}
+
+std::optional<units::Window> cut_to(units::Window window, const std::optional<units::Window>& limit) {
+  if (limit) {
+    window.start = std::max(window.start, limit->start);
+    window.end = std::min(window.end, limit->end);
+  }
+  if (window.end < window.start) return std::nullopt;
+  return window;
+}
+
+// What the instances of each MIG GPU leave over.
+void add_rests(Fleet& fleet, const std::map<std::string, double>& instance_seconds_by_uuid) {
+  const double whole_seconds = !fleet.has_times ? 1.0 : fleet.window ? fleet.window->length().value : 0;
+  for (const auto& [uuid, seconds] : instance_seconds_by_uuid) {
+    const double rest_seconds = whole_seconds - seconds;
+    if (rest_seconds < whole_seconds * 1e-9) continue;
+    const auto member = std::find_if(fleet.gpus.begin(), fleet.gpus.end(),
+                                     [&](const GpuTime& g) { return g.gpu.uuid == uuid; });
+    GpuTime rest;
+    rest.gpu = member->gpu;
+    rest.gpu.mig_instance.clear();
+    rest.gpu.mig_profile.clear();
+    rest.device = member->device;
+    rest.reference = member->reference;
+    rest.portions.emplace_back();
+    rest.portions[0].totals.allocated_seconds = rest_seconds;
+    rest.portions[0].totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kUnsplitInstances)] =
+        rest_seconds;
+    fleet.rests.push_back(std::move(rest));
+  }
+}
+
+void widen(std::optional<units::Window>& window, const units::Window& other) {
+  if (!window) {
+    window = other;
+    return;
+  }
+  window->start = std::min(window->start, other.start);
+  window->end = std::max(window->end, other.end);
+}
+
+GpuTime roll_gpu(const GpuTimeline& timeline, const FleetOptions& options,
+                 const std::optional<units::Window>& fleet_window, const jobs::JobTable& jobs,
+                 jobs::HolderTable& holders, samples::QualityLog& quality) {
+  const catalog::Device* device = options.catalog->find(timeline.gpu.model_raw);
+  if (device == nullptr) {
+    quality.add("unknown_model", timeline.gpu.model_raw.empty() ? "no model name on " + gpu_label(timeline.gpu)
+                                                                : timeline.gpu.model_raw);
+  }
+  const auto reference = model::reference_clock(options.policy, options.override_clock, device,
+                                                scraped_max_clock(timeline));
+  IntegrateOptions integrate_options = options.integrate;
+  integrate_options.window = fleet_window;
+  if (!timeline.gpu.mig_instance.empty() && timeline.has_times) {
+    // An instance exists from its first scrape to its last.
+    const auto seen = seen_window(timeline, options.integrate.step_default);
+    if (seen) integrate_options.window = cut_to(*seen, fleet_window);
+  }
+  const auto share = share_of(timeline.gpu, device);
+  if (!share) quality.add("mig_profile_unknown", gpu_label(timeline.gpu) + " " + timeline.gpu.mig_profile);
+  GpuTime rolled = integrate(timeline, device, reference, share.value_or(0), integrate_options, jobs,
+                             holders, quality);
+  if (rolled.holders_at_once_max > 1) quality.add("shared_gpu", gpu_label(timeline.gpu));
+  return rolled;
+}
+
+}  // namespace
+
+void Fleet::append(Fleet other) {
+  std::move(other.gpus.begin(), other.gpus.end(), std::back_inserter(gpus));
+  std::move(other.rests.begin(), other.rests.end(), std::back_inserter(rests));
+  has_times = has_times && other.has_times;
+  if (other.window) widen(window, *other.window);
+}
+
+Fleet roll_fleet(std::vector<GpuTimeline> timelines, const FleetOptions& options,
+                 const jobs::JobTable& jobs, jobs::HolderTable& holders,
+                 samples::QualityLog& quality) {
+  Fleet fleet;
+  fleet.window = options.integrate.window;
+  if (timelines.empty()) return fleet;
+  if (!options.integrate.window && only_instants(timelines)) {
+    fleet.has_times = false;
+    for (GpuTimeline& timeline : timelines) {
+      if (timeline.has_times) quality.add("timestamps_ignored", gpu_label(timeline.gpu));
+      timeline.has_times = false;
+    }
+  }
+  screen_hosts(timelines, options, quality);
+  if (fleet.has_times && !fleet.window) {
+    // GPUs without a window of their own share the fleet's: one that came late or went early was not seen.
+    for (const GpuTimeline& timeline : timelines) {
+      if (!timeline.has_times) continue;
+      if (const auto seen = seen_window(timeline, options.integrate.step_default)) {
+        widen(fleet.window, *seen);
+      }
+    }
+  }
+  std::map<std::string, double> instance_seconds_by_uuid;
+  for (const GpuTimeline& timeline : timelines) {
+    GpuTime gpu = roll_gpu(timeline, options, fleet.window, jobs, holders, quality);
+    if (!gpu.gpu.mig_instance.empty() && !gpu.gpu.uuid.empty()) {
+      instance_seconds_by_uuid[gpu.gpu.uuid] += gpu.sum().allocated_seconds;
+    }
+    fleet.gpus.push_back(std::move(gpu));
+  }
+  add_rests(fleet, instance_seconds_by_uuid);
+  return fleet;
+}
+
+void add_unseen_gpus(Fleet& fleet, const FleetOptions& options, const jobs::JobTable& jobs,
+                     jobs::HolderTable& holders, samples::QualityLog& quality) {
+  std::set<std::pair<std::string, std::string>> added;
+  const auto add = [&](samples::GpuIdentity gpu, const jobs::JobRecord& record) {
+    const bool known = std::any_of(fleet.gpus.begin(), fleet.gpus.end(), [&](const GpuTime& g) {
+      return gpu.uuid.empty() ? g.gpu.index == gpu.index && jobs::same_host(g.gpu.host, gpu.host)
+                              : g.gpu.uuid == gpu.uuid;
+    });
+    if (known || !added.insert({gpu.uuid + gpu.host, gpu.index}).second) return;
+    GpuTimeline timeline;
+    timeline.gpu = std::move(gpu);
+    timeline.has_times = fleet.has_times;
+    if (!fleet.has_times) timeline.scrapes.emplace_back();
+    IntegrateOptions integrate_options = options.integrate;
+    integrate_options.window = fleet.window;
+    GpuTime unseen =
+        integrate(timeline, nullptr, std::nullopt, 1.0, integrate_options, jobs, holders, quality);
+    // Outside its jobs nothing says that the GPU is there.
+    std::erase_if(unseen.portions, [](const Portion& p) { return !p.holder; });
+    quality.add("not_seen", gpu_label(unseen.gpu) + " of job " + record.job);
+    if (!unseen.portions.empty()) fleet.gpus.push_back(std::move(unseen));
+  };
+  for (const jobs::JobRecord& record : jobs.records()) {
+    if (fleet.window && ((record.end && *record.end <= fleet.window->start) ||
+                         (record.start && *record.start >= fleet.window->end))) {
+      continue;
+    }
+    samples::GpuIdentity gpu;
+    for (const std::string& uuid : record.gpu_uuids) {
+      gpu.uuid = uuid;
+      gpu.host = record.hosts.size() == 1 ? record.hosts[0] : "";
+      add(gpu, record);
+    }
+    gpu.uuid.clear();
+    for (const std::string& host : record.hosts) {
+      for (const std::string& index : record.gpu_indices) {
+        gpu.host = host;
+        gpu.index = index;
+        add(gpu, record);
+      }
+    }
+  }
+}
+
+}  // namespace flopsight::rollups
