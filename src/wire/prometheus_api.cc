@@ -153,17 +153,20 @@ std::optional<double> parse_value(std::string_view text) {
   return base::parse_number(text);
 }
 
-// A text as above; some proxies print numbers as such.
-base::Result<double> read_value(Reader& reader, od::value value) {
+// A text as above; some proxies print numbers as such. Nothing for null.
+base::Result<std::optional<double>> read_value(Reader& reader, od::value value) {
   double number = 0;
+  bool null = false;
+  if (auto code = value.is_null().get(null)) return reader.broken(code, "a sample value");
+  if (null) return std::optional<double>();
   od::json_type type{};
   if (auto code = value.type().get(type)) return reader.broken(code, "a sample value");
   if (type == od::json_type::number) {
     if (auto code = value.get_double().get(number)) return reader.broken(code, "a sample value");
-    return number;
+    return std::optional<double>(number);
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string_view text, reader.text(value, "a sample value"));
-  if (const auto parsed = parse_value(text)) return *parsed;
+  if (const auto parsed = parse_value(text)) return parsed;
   return reader.broken(simdjson::INCORRECT_TYPE,
                        "a number in text form, found \"" + base::printable(text, 40) + "\"");
 }
@@ -177,9 +180,10 @@ base::Result<std::int64_t> read_time(Reader& reader, od::value value) {
   return std::llround(seconds * 1000.0);
 }
 
-// [seconds, "value"], or nothing for null.
+// [seconds, "value"]; nothing for null in its place or the value's.
 Status read_point(Reader& reader, od::value value, std::vector<ApiPoint>& points) {
   ApiPoint point;
+  std::optional<double> number;
   std::size_t parts = 0;
   FLOPSIGHT_RETURN_IF_ERROR(
       reader.each_element(value, "[time, value]", [&](od::value part, std::size_t index) -> Status {
@@ -187,11 +191,14 @@ Status read_point(Reader& reader, od::value value, std::vector<ApiPoint>& points
         if (index == 0) {
           FLOPSIGHT_ASSIGN_OR_RETURN(point.unix_milliseconds, read_time(reader, part));
         } else if (index == 1) {
-          FLOPSIGHT_ASSIGN_OR_RETURN(point.value, read_value(reader, part));
+          FLOPSIGHT_ASSIGN_OR_RETURN(number, read_value(reader, part));
         }
         return {};
       }));
-  if (parts == 2) points.push_back(point);
+  if (parts == 2 && number) {
+    point.value = *number;
+    points.push_back(point);
+  }
   if (parts == 2 || parts == 0) return {};
   return reader.broken(simdjson::INCORRECT_TYPE, "[time, value] before here");
 }
@@ -313,7 +320,35 @@ Status read_envelope_field(Reader& reader, std::string_view key, od::value value
   return {};
 }
 
-ErrorCode code_of(std::string_view error_type, std::string_view error) {
+Status check_envelope(const Envelope& envelope) {
+  if (envelope.status == "success") return {};
+  if (envelope.status != "error") {
+    return Error{ErrorCode::kInvalid, "JSON without the \"status\" of a Prometheus HTTP API"};
+  }
+  const std::string type = envelope.error_type.empty() ? "error" : envelope.error_type;
+  return Error{
+      api_error_code(envelope.error_type, envelope.error),
+      base::printable(type, 40) + ": " + base::printable(envelope.error, kServerTextBytesMax)};
+}
+
+// One answer: read_data(value) -> Status takes the "data" field, the rest is the envelope's.
+template <typename ReadData>
+base::Result<Envelope> read_answer(Reader& reader, ReadData read_the_data) {
+  Envelope envelope;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const od::object root, reader.open());
+  FLOPSIGHT_RETURN_IF_ERROR(
+      reader.each_field(root, [&](std::string_view key, od::value value) -> Status {
+        if (key == "data") return read_the_data(value, envelope);
+        return read_envelope_field(reader, key, value, envelope);
+      }));
+  FLOPSIGHT_RETURN_IF_ERROR(reader.close());
+  FLOPSIGHT_RETURN_IF_ERROR(check_envelope(envelope));
+  return envelope;
+}
+
+}  // namespace
+
+base::ErrorCode api_error_code(std::string_view error_type, std::string_view error) {
   const auto says = [text = base::to_lower(error)](const auto&... words) {
     return ((text.find(words) != std::string::npos) || ...);
   };
@@ -336,34 +371,6 @@ ErrorCode code_of(std::string_view error_type, std::string_view error) {
   }
   return ErrorCode::kInvalid;
 }
-
-Status check_envelope(const Envelope& envelope) {
-  if (envelope.status == "success") return {};
-  if (envelope.status != "error") {
-    return Error{ErrorCode::kInvalid, "JSON without \"status\":\"success\" or \"error\""};
-  }
-  const std::string type = envelope.error_type.empty() ? "error" : envelope.error_type;
-  return Error{
-      code_of(envelope.error_type, envelope.error),
-      base::printable(type, 40) + ": " + base::printable(envelope.error, kServerTextBytesMax)};
-}
-
-// One answer: read_data(value) -> Status takes the "data" field, the rest is the envelope's.
-template <typename ReadData>
-base::Result<Envelope> read_answer(Reader& reader, ReadData read_the_data) {
-  Envelope envelope;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const od::object root, reader.open());
-  FLOPSIGHT_RETURN_IF_ERROR(
-      reader.each_field(root, [&](std::string_view key, od::value value) -> Status {
-        if (key == "data") return read_the_data(value, envelope);
-        return read_envelope_field(reader, key, value, envelope);
-      }));
-  FLOPSIGHT_RETURN_IF_ERROR(reader.close());
-  FLOPSIGHT_RETURN_IF_ERROR(check_envelope(envelope));
-  return envelope;
-}
-
-}  // namespace
 
 base::Result<ApiAnswer> parse_api_query(std::string_view json) {
   Reader reader(json);

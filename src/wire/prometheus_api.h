@@ -4,7 +4,9 @@
 //
 // Errors: kInvalid/kCorrupt with the byte offset where JSON breaks; an answer with "status":"error" becomes
 // an Error with the server's errorType and text (kUnavailable for "timeout", "unavailable" and "internal",
-// kLimit for "too many"/limit messages, else kInvalid).
+// kLimit for "too many"/limit messages, else kInvalid). kUnsupported for a query whose result is a text.
+// Histograms are skipped; a value of null is no point. Unsorted or repeated points are put in order, the last
+// of one time stands.
 
 #include <cstdint>
 #include <string>
@@ -28,9 +30,12 @@ struct ApiSeries {
 
 struct ApiAnswer {
   std::vector<ApiSeries> series;        // vector, matrix, or scalar as one series without labels
-  std::vector<std::string> warnings;    // "warnings" and "infos"
+  std::vector<std::string> warnings;    // "warnings" and "infos", each one line
   bool is_partial = false;              // VictoriaMetrics: "isPartial": true
 };
+
+// The code of a server's error, from its errorType ("" where unknown) and text.
+base::ErrorCode api_error_code(std::string_view error_type, std::string_view text);
 
 base::Result<ApiAnswer> parse_api_query(std::string_view json);
 // The "data" array of strings of /label/…/values and /labels.
