@@ -9,14 +9,17 @@
 // fast way to use it.
 //
 // Bad input: a malformed line is reported with line and column (both from 1, the column in bytes)
-// and skipped; every other line is used. Nothing throws. Formats: both grammars are accepted in one
-// pass, as exporters mix them: `# EOF`, `# UNIT`, exemplars
-// (` # {...} value [timestamp]` after a sample, checked and dropped), quoted names (`{"name",
-// "label"="x"}` and `"label"="x"` after a plain name), CRLF line ends, tabs and repeated blanks, a
-// trailing comma in a block, values nan and inf in any case. HELP and UNIT lines carry nothing we
-// use and are not checked. Options::format decides how a timestamp is read (whole milliseconds in
-// text, seconds with a fraction in OpenMetrics) and what `# EOF` means: in text it is only noted;
-// in OpenMetrics its lack is reported, and so is the first line after it, where reading stops.
+// and skipped; every other line is used. Nothing throws.
+//
+// Formats: both grammars are accepted in one pass, as exporters mix them: `# EOF`, `# UNIT`,
+// exemplars (` # {...} value [timestamp]` after a sample, checked and dropped), quoted names
+// (`{"name", "label"="x"}`, and `"label"="x"` after a plain name), CRLF line ends, tabs and repeated
+// blanks, a trailing comma in a block, values nan and inf in any case. HELP and UNIT lines carry
+// nothing we use and are not checked. Options::format decides how a timestamp is read (whole
+// milliseconds in text, seconds with a fraction in OpenMetrics) and what `# EOF` means: in text it
+// is only noted; in OpenMetrics its lack is reported, and so is the first line after it, where
+// reading stops.
+//
 // Threads: one Parser, one thread. Lifetime: string_views handed to the sink live for that call
 // only, except those reached through a kept LabelSet, which live as long as the Parser (until
 // clear()). A sink must not call the Parser that calls it.
@@ -61,8 +64,8 @@ struct ExpositionSample {
 struct ExpositionError {
   std::uint64_t line = 0;
   std::uint64_t column = 0;
-  std::string
-      expected;  // "a label name", "'=' after the label name", "a number", … one line, no input
+  // "a label name", "'=' after the label name", "a number", …: one line, and no input in it.
+  std::string expected;
 };
 
 enum class ExpositionFormat { kPrometheusText, kOpenMetrics };
@@ -92,7 +95,10 @@ class ExpositionParser {
     std::uint32_t labels_per_sample_max = 128;
     std::uint32_t label_value_bytes_max = 64 * 1024;
     std::uint32_t line_bytes_max = 1024 * 1024;
-    std::uint32_t label_sets_max = 4'000'000;  // distinct blocks kept; past it they are parsed anew
+    // Distinct blocks kept, at the cost of their bytes and 32 more per label; past it, blocks are
+    // parsed anew. Blocks of pods long gone stay, so a Parser that lives for weeks is cleared now
+    // and then.
+    std::uint32_t label_sets_max = 4'000'000;
   };
 
   ExpositionParser();

@@ -61,7 +61,7 @@ base::Result<std::string> gunzip(std::string_view bytes, std::size_t bytes_max) 
 
     if (status == Z_STREAM_END) {
       if (offset == bytes.size()) return out;
-      if (!looks_like_gzip(bytes.substr(offset))) {
+      if (!looks_like_gzip(bytes) || !looks_like_gzip(bytes.substr(offset))) {
         return corrupt_at(offset, "bytes after the end of the gzip stream");
       }
       FLOPSIGHT_CHECK(inflateReset(&stream) == Z_OK);
