@@ -1,0 +1,58 @@
+#include "base/json.h"
+#include "views/report_views.h"
+
+namespace flopsight::views {
+namespace {
+
+void add_text(std::string& out, std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out += text;
+    return;
+  }
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+}
+
+void add_number(std::string& out, const std::optional<double>& value) {
+  out += ',';
+  if (value) out += base::json::number_text(*value);
+}
+
+}  // namespace
+
+std::string report_csv(const analysis::Report& report) {
+  std::string out;
+  std::vector<std::string_view> keys;
+  if (!report.groups.empty()) {
+    for (const auto& [name, value] : report.groups.front().key) keys.emplace_back(name);
+  } else {
+    keys.push_back(analysis::group_by_name(report.by));
+  }
+  for (const std::string_view key : keys) out += std::string(key) + ",";
+  out +=
+      "gpu_count,gpu_hours_allocated,gpu_hours_delivered,gpu_hours_lost,gpu_hours_unmeasured,ofu_ratio,"
+      "ofu_ratio_low,ofu_ratio_high,tensor_active_ratio,sm_clock_hertz_mean,clock_loss_ratio,"
+      "coverage_ratio,cost_usd,cost_lost_usd,cost_unmeasured_usd,absent_reason\n";
+  for (const analysis::Group& group : report.groups) {
+    for (const auto& [name, value] : group.key) {
+      if (value) add_text(out, *value);
+      out += ',';
+    }
+    const analysis::Summary& s = group.summary;
+    out += std::to_string(s.gpu_count);
+    for (const auto& value :
+         {s.gpu_hours_allocated, s.gpu_hours_delivered, s.gpu_hours_lost, s.gpu_hours_unmeasured,
+          s.ofu_ratio, s.ofu_ratio_low, s.ofu_ratio_high, s.tensor_active_ratio, s.sm_clock_hertz_mean,
+          s.clock_loss_ratio, s.coverage_ratio, s.cost_usd, s.cost_lost_usd, s.cost_unmeasured_usd}) {
+      add_number(out, value);
+    }
+    out += "," + group.absent_reason + "\n";
+  }
+  return out;
+}
+
+}  // namespace flopsight::views
