@@ -230,7 +230,7 @@ bool is_gpu_metric_name(std::string_view raw_name) {
 std::string metrics_markdown() {
   std::string out =
       "# Metrics and the names they come under\n\n"
-      "Printed by `flopsight metrics` from one table in the program; a test fails when this page is\n"
+      "Printed by `flopsight docs metrics` from one table in the program; a test fails when this page is\n"
       "stale. Units are decided by the name alone. The raw value times *scale* is the value in our unit.\n"
       "A value outside the physical range is excluded and counted, never clamped.\n\n"
       "| quantity | kind | range | meaning |\n| --- | --- | --- | --- |\n";

@@ -1,0 +1,172 @@
+#include "command_line.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
+#include "env.h"
+
+namespace flopsight::app {
+namespace {
+
+// Options as text; turned into settings after parsing, so that each mistake gets one line.
+struct Texts {
+  std::string start, end, since, step, by = "job", format = "table", reference = "auto", timeout;
+  std::vector<std::string> headers;
+};
+
+void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
+  app.add_option("--file", a.files, "saved scrape(s): Prometheus text or OpenMetrics, plain or gzip; - is stdin")
+      ->group("Source");
+  app.add_option("--scrape", a.scrapes, "exporter URL(s), scraped in parallel")->group("Source");
+  app.add_option("--prometheus", a.prometheus, "URL of a Prometheus-compatible server")->group("Source");
+  app.add_option("--match", a.match,
+                 "with --prometheus: further label matchers, e.g. 'cluster=\"a\"'")
+      ->group("Source");
+  app.add_flag("--raw", a.raw, "with --prometheus: fetch raw samples instead of pushing the arithmetic down")
+      ->group("Source");
+  app.add_option("--start", t.start, "RFC 3339 with an offset, or Unix seconds")->group("Window");
+  app.add_option("--end", t.end, "exclusive; default: now")->group("Window");
+  app.add_option("--since", t.since, "length up to the end, e.g. 24h (default with --prometheus)")
+      ->group("Window");
+  app.add_option("--step", t.step, "with --prometheus: evaluation step (default: the scrape interval, at least 60s)")
+      ->group("Window");
+  app.add_option("--by", t.by, "job|user|team|namespace|host|gpu|model")->capture_default_str();
+  app.add_option("--jobs", a.jobs_path, "jobs file (JSON or CSV) for GPUs whose labels name no job");
+  app.add_option("--prices", a.prices_path, "US dollars per GPU-hour by model (CSV or JSON)");
+  app.add_option("--rules", a.rules_path, "attribution rules (JSON) instead of the built-in ones");
+  app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue");
+  app.add_option("--reference-clock", t.reference, "auto|nvml-max|a clock in MHz")->capture_default_str();
+  app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
+  app.add_option("--top", a.top, "show only so many groups")->check(CLI::PositiveNumber);
+  app.add_flag("--quiet", a.quiet, "no progress on the terminal");
+  app.add_option("--bearer-token-file", a.bearer_token_path, "file with a bearer token")->group("HTTP");
+  app.add_option("--basic-user", a.basic_user, "user of basic authentication")->group("HTTP");
+  app.add_option("--basic-password-file", a.basic_password_path, "file with its password")->group("HTTP");
+  app.add_option("--header", t.headers, "'Name: value', e.g. 'X-Scope-OrgID: a'; may be repeated")
+      ->group("HTTP");
+  app.add_option("--ca-file", a.http.tls.ca_file, "PEM of the certificate authority")->group("HTTP");
+  app.add_option("--cert-file", a.http.tls.cert_file, "PEM of the client certificate")->group("HTTP");
+  app.add_option("--key-file", a.http.tls.key_file, "PEM of its key")->group("HTTP");
+  app.add_option("--server-name", a.http.tls.server_name, "name to verify the server's certificate for")
+      ->group("HTTP");
+  app.add_flag("--insecure-skip-verify", a.http.tls.insecure_skip_verify, "do not verify certificates")
+      ->group("HTTP");
+  app.add_option("--timeout", t.timeout, "limit of one request, e.g. 30s (default 120s)")->group("HTTP");
+}
+
+Said wrong(const std::string& what) { return Said{kExitUsage, "flopsight report: " + what + "\n"}; }
+
+std::optional<Said> set_times(ReportArguments& a, const Texts& t) {
+  const auto instant = [](const std::string& text, std::optional<units::Instant>& out) {
+    if (text.empty()) return true;
+    out = units::parse_instant(text);
+    return out.has_value();
+  };
+  const auto duration = [](const std::string& text, std::optional<units::Seconds>& out) {
+    if (text.empty()) return true;
+    out = units::parse_duration(text);
+    return out.has_value();
+  };
+  std::optional<units::Seconds> step, timeout;
+  if (!instant(t.start, a.start)) return wrong("--start " + t.start + ": expected RFC 3339 with an offset (2026-11-29T16:00:00Z) or Unix seconds");
+  if (!instant(t.end, a.end)) return wrong("--end " + t.end + ": expected RFC 3339 with an offset (2026-11-29T16:00:00Z) or Unix seconds");
+  if (!duration(t.since, a.since)) return wrong("--since " + t.since + ": expected a duration such as 24h or 90m");
+  if (!duration(t.step, step)) return wrong("--step " + t.step + ": expected a duration such as 60s");
+  if (!duration(t.timeout, timeout)) return wrong("--timeout " + t.timeout + ": expected a duration such as 30s");
+  if (a.start && a.since) return wrong("--start and --since exclude each other");
+  if (a.start && a.end && *a.end <= *a.start) return wrong("--end is not after --start");
+  if (step) {
+    a.step = *step;
+    a.step_given = true;
+    if (step->value < 1) return wrong("--step " + t.step + ": expected one second or more");
+  }
+  if (timeout) a.http.total_timeout = std::chrono::milliseconds(static_cast<long>(timeout->value * 1000));
+  return std::nullopt;
+}
+
+std::optional<Said> set_choices(ReportArguments& a, const Texts& t) {
+  const auto by = analysis::parse_group_by(t.by);
+  if (!by) return wrong("--by " + t.by + ": expected job, user, team, namespace, host, gpu or model");
+  a.by = *by;
+  if (t.format == "json") {
+    a.format = ReportFormat::kJson;
+  } else if (t.format == "csv") {
+    a.format = ReportFormat::kCsv;
+  } else if (t.format != "table") {
+    return wrong("--format " + t.format + ": expected table, json or csv");
+  }
+  if (t.reference == "nvml-max") {
+    a.reference_nvml_max = true;
+  } else if (t.reference != "auto") {
+    const auto mhz = base::parse_number(t.reference);
+    if (!mhz || *mhz < 100 || *mhz > 10000) {
+      return wrong("--reference-clock " + t.reference + ": expected auto, nvml-max or MHz between 100 and 10000");
+    }
+    a.reference_clock = units::megahertz(*mhz);
+  }
+  for (const std::string& header : t.headers) {
+    const std::size_t colon = header.find(':');
+    if (colon == std::string::npos || colon == 0) {
+      return wrong("--header " + base::printable(header, 40) + ": expected 'Name: value'");
+    }
+    a.http.auth.headers.emplace_back(header.substr(0, colon),
+                                     std::string(base::trim(header.substr(colon + 1))));
+  }
+  return std::nullopt;
+}
+
+std::optional<Said> check_sources(const ReportArguments& a) {
+  const int sources = (a.files.empty() ? 0 : 1) + (a.scrapes.empty() ? 0 : 1) + (a.prometheus.empty() ? 0 : 1);
+  if (sources != 1) return wrong("expected one of --file, --scrape or --prometheus");
+  if (a.prometheus.empty() && (!a.match.empty() || a.raw)) return wrong("--match and --raw need --prometheus");
+  if (!a.scrapes.empty() && (a.start || a.end || a.since)) {
+    return wrong("--scrape is an instant; --start, --end and --since need --prometheus or --file");
+  }
+  if (a.basic_user.empty() != a.basic_password_path.empty()) {
+    return wrong("--basic-user and --basic-password-file belong together");
+  }
+  if (a.http.tls.cert_file.has_value() != a.http.tls.key_file.has_value()) {
+    return wrong("--cert-file and --key-file belong together");
+  }
+  return std::nullopt;
+}
+
+// CLI11's sentence as one line.
+std::string one_line(const std::string& text) {
+  return base::printable(base::split(std::string(base::trim(text)), '\n').front(), 300);
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  CLI::App app("What share of the paid-for GPU FLOPs is really used, for every job and every GPU.", "flopsight");
+  app.set_version_flag("--version", "flopsight " FLOPSIGHT_VERSION);
+  app.require_subcommand(0, 1);
+  ReportArguments report;
+  Texts texts;
+  CLI::App* report_app = app.add_subcommand("report", "efficiency of a fleet: OFU by job, user, team, host, GPU or model");
+  add_report(*report_app, report, texts);
+  DocsArguments docs;
+  CLI::App* docs_app = app.add_subcommand("docs", "print a page of facts the program is built on");
+  docs_app->add_option("page", docs.page, "metrics|attribution|gpus")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const bool of_report = report_app->parsed();
+    return Said{kExitDone, of_report ? report_app->help() : docs_app->parsed() ? docs_app->help() : app.help()};
+  } catch (const CLI::CallForVersion&) {
+    return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
+  } catch (const CLI::ParseError& error) {
+    return Said{kExitUsage, "flopsight: " + one_line(error.what()) + "; see flopsight --help\n"};
+  }
+  if (docs_app->parsed()) return docs;
+  if (!report_app->parsed()) {
+    return Said{kExitUsage, "flopsight: expected a command: report or docs; see flopsight --help\n"};
+  }
+  if (const auto said = set_times(report, texts)) return *said;
+  if (const auto said = set_choices(report, texts)) return *said;
+  if (const auto said = check_sources(report)) return *said;
+  return report;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,60 @@
+#pragma once
+// argv to settings. The only file that knows the option parser; it checks what can be checked without touching
+// a file, and nothing else.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "analysis/report.h"
+#include "net/http_client.h"
+#include "units/time.h"
+
+namespace flopsight::app {
+
+enum class ReportFormat { kTable, kJson, kCsv };
+
+struct ReportArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> scrapes;
+  std::string prometheus;
+  std::string match;  // further label matchers, e.g. cluster="a"
+  std::optional<units::Instant> start;
+  std::optional<units::Instant> end;
+  std::optional<units::Seconds> since;
+  units::Seconds step{60};
+  bool step_given = false;
+  bool raw = false;  // no push-down
+  analysis::GroupBy by = analysis::GroupBy::kJob;
+  std::string jobs_path;
+  std::string prices_path;
+  std::string rules_path;
+  std::string catalog_path;
+  std::optional<units::Hertz> reference_clock;
+  bool reference_nvml_max = false;
+  ReportFormat format = ReportFormat::kTable;
+  std::optional<std::uint64_t> top;
+  bool quiet = false;
+  // Files are named, not read, here.
+  net::HttpOptions http;
+  std::string bearer_token_path;
+  std::string basic_user;
+  std::string basic_password_path;
+};
+
+struct DocsArguments {
+  std::string page;
+};
+
+// A line for stdout (help, version) or stderr, and the exit code.
+struct Said {
+  int exit_code = 0;
+  std::string text;
+};
+
+using CommandLine = std::variant<ReportArguments, DocsArguments, Said>;
+
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace flopsight::app

@@ -1,0 +1,116 @@
+#include "command_report.h"
+
+#include <ostream>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "report_sources.h"
+#include "views/report_views.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Result;
+
+template <typename T>
+Result<T> parse_file(const std::string& path, Result<T> (*parse)(std::string_view)) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path));
+  return parse(text).within(path);
+}
+
+base::Status read_credentials(const ReportArguments& a, net::HttpOptions& http) {
+  if (!a.bearer_token_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string token, base::read_file(a.bearer_token_path));
+    http.auth.bearer_token = std::string(base::trim(token));
+  }
+  if (!a.basic_user.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string password, base::read_file(a.basic_password_path));
+    http.auth.basic = {a.basic_user, std::string(base::trim(password))};
+  }
+  return {};
+}
+
+// Everything that files on disk say, read before any network is touched.
+base::Status read_settings(const ReportArguments& a, ReportSettings& settings) {
+  settings.rules = jobs::LabelRules::builtin();
+  settings.catalog = catalog::DeviceCatalog::builtin();
+  if (!a.rules_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(settings.rules, parse_file(a.rules_path, jobs::LabelRules::parse));
+  }
+  if (!a.catalog_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(settings.catalog,
+                               parse_file(a.catalog_path, catalog::DeviceCatalog::with_user_rows));
+  }
+  if (!a.jobs_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(auto records, parse_file(a.jobs_path, jobs::parse_jobs));
+    settings.jobs = jobs::JobTable(std::move(records));
+  }
+  if (!a.prices_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(settings.prices, parse_file(a.prices_path, analysis::Prices::parse));
+  }
+  settings.http = a.http;
+  FLOPSIGHT_RETURN_IF_ERROR(read_credentials(a, settings.http));
+  settings.fleet.catalog = &settings.catalog;
+  settings.fleet.override_clock = a.reference_clock;
+  if (a.reference_nvml_max) settings.fleet.policy = model::ReferencePolicy::kNvmlMax;
+  settings.fleet.integrate.bridge_intervals = settings.rules.bridge_intervals();
+  return {};
+}
+
+// [start, end) from --start, --end and --since; nothing for files and scrapes without them.
+std::optional<units::Window> window_of(const ReportArguments& a, const Env& env) {
+  if (!a.start && !a.end && !a.since && a.prometheus.empty()) return std::nullopt;
+  const units::Instant end = a.end.value_or(env.now());
+  if (a.start) return units::Window{*a.start, end};
+  return units::Window{end - a.since.value_or(units::Seconds(24 * 3600)), end};
+}
+
+int fail(const base::Error& error, const Env& env) {
+  env.err << "flopsight report: " << error.message << "\n";
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run_report(const ReportArguments& a, const Env& env) {
+  ReportSettings settings;
+  if (const base::Status status = read_settings(a, settings); !status.ok()) {
+    return fail(status.error(), env);
+  }
+  const auto window = window_of(a, env);
+  if (window && window->end <= window->start) {
+    return fail({base::ErrorCode::kInvalid, "the window ends before it starts"}, env);
+  }
+  settings.fleet.integrate.window = window;
+
+  SourceResult source;
+  auto status = !a.files.empty()     ? roll_files(a.files, settings, source)
+                : !a.scrapes.empty() ? roll_scrapes(a.scrapes, settings, source)
+                                     : roll_prometheus(a, *window, settings, env, source);
+  if (!status.ok()) return fail(status.error(), env);
+  // From here on the fleet is complete: GPUs that only the jobs file knows are added as unmeasured.
+  rollups::add_unseen_gpus(source.fleet, settings.fleet, settings.jobs, source.holders, source.quality);
+  if (source.fleet.gpus.empty()) {
+    return fail({base::ErrorCode::kNotFound,
+                 source.name + ": no GPU found, expected metrics of a GPU exporter (see flopsight docs metrics)" +
+                     source.hint()},
+                env);
+  }
+
+  analysis::ReportOptions options;
+  options.by = a.by;
+  options.top = a.top;
+  options.prices = settings.prices;
+  options.source = source.name;
+  options.assumptions = source.assumptions;
+  const analysis::Report report =
+      analysis::build_report(source.fleet, source.holders, std::move(source.quality), options);
+  switch (a.format) {
+    case ReportFormat::kTable: env.out << views::report_table(report); break;
+    case ReportFormat::kJson: env.out << views::report_json(report); break;
+    case ReportFormat::kCsv: env.out << views::report_csv(report); break;
+  }
+  return kExitDone;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,48 @@
+#pragma once
+// The three sources of a report, each to a fleet of GPU time.
+
+#include <string>
+#include <vector>
+
+#include "analysis/prices.h"
+#include "command_line.h"
+#include "env.h"
+#include "jobs/label_rules.h"
+#include "net/http_client.h"
+#include "rollups/fleet.h"
+
+namespace flopsight::app {
+
+// Settings read from files; shared by all sources.
+struct ReportSettings {
+  jobs::LabelRules rules;
+  catalog::DeviceCatalog catalog;
+  jobs::JobTable jobs;
+  analysis::Prices prices;
+  net::HttpOptions http;
+  rollups::FleetOptions fleet;
+};
+
+struct SourceResult {
+  std::string name;  // "file a.prom", "3 endpoints", "http://prom:9090 (Prometheus 2.42.0)"
+  rollups::Fleet fleet;
+  jobs::HolderTable holders;
+  samples::QualityLog quality;
+  std::vector<std::string> assumptions;
+
+  // What the quality log says of an empty fleet, for the error line.
+  std::string hint() const;
+};
+
+// Errors: the first file that cannot be read or is not the format at all.
+base::Status roll_files(const std::vector<std::string>& paths, const ReportSettings& settings,
+                        SourceResult& out);
+
+// An endpoint that does not answer is noted; an error only when none does.
+base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSettings& settings,
+                          SourceResult& out);
+
+base::Status roll_prometheus(const ReportArguments& arguments, units::Window window,
+                             const ReportSettings& settings, const Env& env, SourceResult& out);
+
+}  // namespace flopsight::app

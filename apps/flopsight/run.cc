@@ -1,0 +1,21 @@
+#include "run.h"
+
+#include <ostream>
+
+#include "command_docs.h"
+#include "command_line.h"
+#include "command_report.h"
+
+namespace flopsight::app {
+
+int run(int argc, const char* const* argv, const Env& env) {
+  const CommandLine line = parse_command_line(argc, argv);
+  if (const Said* said = std::get_if<Said>(&line)) {
+    (said->exit_code == kExitDone ? env.out : env.err) << said->text;
+    return said->exit_code;
+  }
+  if (const DocsArguments* docs = std::get_if<DocsArguments>(&line)) return run_docs(*docs, env);
+  return run_report(*std::get_if<ReportArguments>(&line), env);
+}
+
+}  // namespace flopsight::app
