@@ -297,8 +297,8 @@ class HttpClient::State::Round {
   void run() {
     while (next_ < requests_.size() || !active_.empty() || !waiting_.empty()) {
       start_what_may();
-      int running = 0;
-      curl_multi_perform(state_.multi.get(), &running);
+      int unfinished = 0;
+      curl_multi_perform(state_.multi.get(), &unfinished);
       const bool progressed = collect();
       if (!progressed && (!active_.empty() || !waiting_.empty())) {
         curl_multi_poll(state_.multi.get(), nullptr, 0, poll_milliseconds(), nullptr);

@@ -4,6 +4,9 @@
 // piece, not by the whole range.
 //
 // Works against Prometheus 2.42 and VictoriaMetrics 1.79 (both run in the tests) and what speaks their API.
+// Errors: of net/http_client.h and wire/prometheus_api.h, with the URL (without credentials) and the query in
+// front; kInvalid with "expected a Prometheus HTTP API at ..." where something else answered. Partial answers
+// and warnings are no errors: they are in the ApiAnswer.
 // Threads: one client, one thread.
 
 #include <cstdint>
@@ -26,7 +29,7 @@ struct PrometheusOptions {
   std::int64_t points_per_request_max = 10'000;
   // Raw samples are fetched as `selector[chunk]` instant queries of this length.
   units::Seconds raw_chunk{3600};
-  int parallel_max = 2;  // requests in flight at once for one split range
+  int parallel_max = 2;  // requests in flight, and answers held, at once for one split range
 };
 
 // How far a split query has got; for a progress bar.
@@ -43,13 +46,16 @@ class PrometheusClient {
 
   // Every series of a range query at start, start + step, …, < window.end, in pieces ordered by time:
   // `piece` is called once for each sub-range, ascending, and stops the rest by returning an error.
-  // A sub-range that the server refuses as too large is halved, down to one step, before giving up.
+  // A sub-range that the server refuses as too large, or ends for its own time limit, is halved, down to one
+  // step, before giving up. VictoriaMetrics repeats values at steps younger than its latency offset of 30 s.
   base::Status query_range(std::string_view promql, units::Window window, units::Seconds step,
                            const std::function<base::Status(const wire::ApiAnswer&)>& piece,
                            const std::function<void(PrometheusProgress)>& progress = {});
 
   // Raw samples (their own timestamps) of a plain selector with timestamps in [window.start, window.end), in pieces
-  // of at most raw_chunk, ascending in time; a point is handed over exactly once.
+  // of at most raw_chunk, ascending in time; a point is handed over exactly once. The selector has no range,
+  // offset or @. A part refused as too large is halved, down to one second.
+  // Where a target vanished, Prometheus leaves its stale marker out; VictoriaMetrics 1.79 gives a NaN.
   base::Status raw(std::string_view selector, units::Window window,
                    const std::function<base::Status(const wire::ApiAnswer&)>& piece,
                    const std::function<void(PrometheusProgress)>& progress = {});
