@@ -384,6 +384,19 @@ TEST(HttpClient, names_broken_compression) {
   EXPECT_THAT(response.error().message, HasSubstr("broken compression of the body"));
 }
 
+// ---- Proxies
+
+TEST(HttpClient, goes_through_the_proxy_of_the_environment) {
+  TestHttpServer proxy([](const TestRequest&) { return text("by proxy"); });
+  setenv("http_proxy", proxy.url().c_str(), 1);
+  const auto response = make_client().send(get("http://metrics.example:9090/x"));
+  unsetenv("http_proxy");
+  ASSERT_TRUE(response.ok()) << response.error().message;
+  EXPECT_EQ(response->body, "by proxy");
+  EXPECT_EQ(proxy.requests()[0].target, "http://metrics.example:9090/x");
+  EXPECT_EQ(proxy.requests()[0].header("host"), "metrics.example:9090");
+}
+
 // ---- Redirects
 
 TEST(HttpClient, follows_a_redirect_within_the_origin_with_credentials) {
@@ -479,7 +492,7 @@ TEST(HttpClient, does_not_let_one_dead_server_hold_up_the_others) {
     return reply;
   });
   HttpOptions options = quick();
-  options.total_timeout = milliseconds(300);
+  options.total_timeout = milliseconds(1500);
   options.retries = 0;
   options.parallel_max = 2;
   const std::vector<HttpRequest> requests = {get(server.url("/dead")), get("nonsense"),
