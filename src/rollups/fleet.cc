@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rollups/cadence.h"
+#include "rollups/fleet_internal.h"
 #include "rollups/screen.h"
 
 namespace flopsight::rollups {
@@ -66,8 +67,57 @@ std::optional<units::Window> cut_to(units::Window window, const std::optional<un
   return window;
 }
 
-// What the instances of each MIG GPU leave over.
-void add_rests(Fleet& fleet, const std::map<std::string, double>& instance_seconds_by_uuid) {
+void widen(std::optional<units::Window>& window, const units::Window& other) {
+  if (!window) {
+    window = other;
+    return;
+  }
+  window->start = std::min(window->start, other.start);
+  window->end = std::max(window->end, other.end);
+}
+
+GpuTime roll_gpu(const GpuTimeline& timeline, const FleetOptions& options,
+                 const std::optional<units::Window>& fleet_window, const jobs::JobTable& jobs,
+                 jobs::HolderTable& holders, samples::QualityLog& quality) {
+  GpuTime known;
+  known.gpu = timeline.gpu;
+  const double weight = resolve_device(known, options, scraped_max_clock(timeline), quality);
+  IntegrateOptions integrate_options = options.integrate;
+  integrate_options.window = fleet_window;
+  if (!timeline.gpu.mig_instance.empty() && timeline.has_times) {
+    // An instance exists from its first scrape to its last.
+    const auto seen = seen_window(timeline, options.integrate.step_default);
+    if (seen) integrate_options.window = cut_to(*seen, fleet_window);
+  }
+  GpuTime rolled = integrate(timeline, known.device, known.reference, weight, integrate_options, jobs,
+                             holders, quality);
+  if (rolled.holders_at_once_max > 1) quality.add("shared_gpu", gpu_label(timeline.gpu));
+  return rolled;
+}
+
+}  // namespace
+
+double resolve_device(GpuTime& gpu, const FleetOptions& options,
+                      std::optional<units::Hertz> scraped_max_clock, samples::QualityLog& quality) {
+  gpu.device = options.catalog->find(gpu.gpu.model_raw);
+  if (gpu.device == nullptr) {
+    quality.add("unknown_model", gpu.gpu.model_raw.empty() ? "no model name on " + gpu_label(gpu.gpu)
+                                                           : gpu.gpu.model_raw);
+  }
+  gpu.reference = model::reference_clock(options.policy, options.override_clock, gpu.device,
+                                         scraped_max_clock);
+  const auto share = share_of(gpu.gpu, gpu.device);
+  if (!share) quality.add("mig_profile_unknown", gpu_label(gpu.gpu) + " " + gpu.gpu.mig_profile);
+  return share.value_or(0);
+}
+
+void add_mig_rests(Fleet& fleet) {
+  std::map<std::string, double> instance_seconds_by_uuid;
+  for (const GpuTime& gpu : fleet.gpus) {
+    if (!gpu.gpu.mig_instance.empty() && !gpu.gpu.uuid.empty()) {
+      instance_seconds_by_uuid[gpu.gpu.uuid] += gpu.sum().allocated_seconds;
+    }
+  }
   const double whole_seconds = !fleet.has_times ? 1.0 : fleet.window ? fleet.window->length().value : 0;
   for (const auto& [uuid, seconds] : instance_seconds_by_uuid) {
     const double rest_seconds = whole_seconds - seconds;
@@ -87,42 +137,6 @@ void add_rests(Fleet& fleet, const std::map<std::string, double>& instance_secon
     fleet.rests.push_back(std::move(rest));
   }
 }
-
-void widen(std::optional<units::Window>& window, const units::Window& other) {
-  if (!window) {
-    window = other;
-    return;
-  }
-  window->start = std::min(window->start, other.start);
-  window->end = std::max(window->end, other.end);
-}
-
-GpuTime roll_gpu(const GpuTimeline& timeline, const FleetOptions& options,
-                 const std::optional<units::Window>& fleet_window, const jobs::JobTable& jobs,
-                 jobs::HolderTable& holders, samples::QualityLog& quality) {
-  const catalog::Device* device = options.catalog->find(timeline.gpu.model_raw);
-  if (device == nullptr) {
-    quality.add("unknown_model", timeline.gpu.model_raw.empty() ? "no model name on " + gpu_label(timeline.gpu)
-                                                                : timeline.gpu.model_raw);
-  }
-  const auto reference = model::reference_clock(options.policy, options.override_clock, device,
-                                                scraped_max_clock(timeline));
-  IntegrateOptions integrate_options = options.integrate;
-  integrate_options.window = fleet_window;
-  if (!timeline.gpu.mig_instance.empty() && timeline.has_times) {
-    // An instance exists from its first scrape to its last.
-    const auto seen = seen_window(timeline, options.integrate.step_default);
-    if (seen) integrate_options.window = cut_to(*seen, fleet_window);
-  }
-  const auto share = share_of(timeline.gpu, device);
-  if (!share) quality.add("mig_profile_unknown", gpu_label(timeline.gpu) + " " + timeline.gpu.mig_profile);
-  GpuTime rolled = integrate(timeline, device, reference, share.value_or(0), integrate_options, jobs,
-                             holders, quality);
-  if (rolled.holders_at_once_max > 1) quality.add("shared_gpu", gpu_label(timeline.gpu));
-  return rolled;
-}
-
-}  // namespace
 
 void Fleet::append(Fleet other) {
   std::move(other.gpus.begin(), other.gpus.end(), std::back_inserter(gpus));
@@ -154,15 +168,10 @@ Fleet roll_fleet(std::vector<GpuTimeline> timelines, const FleetOptions& options
       }
     }
   }
-  std::map<std::string, double> instance_seconds_by_uuid;
   for (const GpuTimeline& timeline : timelines) {
-    GpuTime gpu = roll_gpu(timeline, options, fleet.window, jobs, holders, quality);
-    if (!gpu.gpu.mig_instance.empty() && !gpu.gpu.uuid.empty()) {
-      instance_seconds_by_uuid[gpu.gpu.uuid] += gpu.sum().allocated_seconds;
-    }
-    fleet.gpus.push_back(std::move(gpu));
+    fleet.gpus.push_back(roll_gpu(timeline, options, fleet.window, jobs, holders, quality));
   }
-  add_rests(fleet, instance_seconds_by_uuid);
+  add_mig_rests(fleet);
   return fleet;
 }
 

@@ -15,17 +15,9 @@ class Sink : public wire::ExpositionSink {
       : scrape_(scrape), collector_(collector), quality_(quality) {}
 
   void sample(const wire::ExpositionSample& sample) override {
-    const std::uint32_t id = sample.labels->id;
-    if (id >= bindings_.size()) bindings_.resize(id + 1, kUnbound);
-    if (bindings_[id] == kUnbound) {
-      labels_.clear();
-      for (const wire::Label& label : sample.labels->labels) {
-        labels_.push_back({label.name, label.value});
-      }
-      bindings_[id] = collector_.bind(labels_, scrape_.place);
-    }
+    const Collector::BindingId binding = binding_of(*sample.labels);
     const bool timed = sample.timestamp_milliseconds.has_value();
-    collector_.add(bindings_[id], sample.metric,
+    collector_.add(binding, sample.metric,
                    units::Instant{timed ? *sample.timestamp_milliseconds : scrape_.ordinal}, timed,
                    sample.value);
   }
@@ -37,6 +29,18 @@ class Sink : public wire::ExpositionSink {
   }
 
  private:
+  Collector::BindingId bind(const wire::LabelSet& set) {
+    labels_.clear();
+    for (const wire::Label& label : set.labels) labels_.push_back({label.name, label.value});
+    return collector_.bind(labels_, scrape_.place);
+  }
+  Collector::BindingId binding_of(const wire::LabelSet& set) {
+    if (!set.kept()) return bind(set);
+    if (set.id >= bindings_.size()) bindings_.resize(set.id + 1, kUnbound);
+    if (bindings_[set.id] == kUnbound) bindings_[set.id] = bind(set);
+    return bindings_[set.id];
+  }
+
   static constexpr Collector::BindingId kUnbound = ~Collector::BindingId{0};
   const ScrapeText& scrape_;
   Collector& collector_;

@@ -1,0 +1,292 @@
+#include "sources/pushdown.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "catalog/metrics.h"
+#include "sources/collector.h"
+
+namespace flopsight::sources {
+namespace {
+
+using samples::PushedSpan;
+
+// A number as PromQL reads it.
+std::string literal(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.12g", value);
+  return text;
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
+  return out;
+}
+
+// Builds the expressions of one plan.
+class Expressions {
+ public:
+  Expressions(const Plan& plan, const PushdownOptions& options, const jobs::LabelRules& rules)
+      : plan_(plan), match_(options.match.empty() ? "" : "," + options.match) {
+    const double hold_seconds = std::max(options.gap_intervals * plan.interval.value, plan.interval.value + 1);
+    hold_ = "[" + std::to_string(std::llround(hold_seconds)) + "s]";
+    // Everything that names GPU and holder; not `instance`, which differs between replicas of a scrape, unless
+    // it is the only name of the host.
+    std::vector<std::string> names = rules.label_names();
+    std::erase(names, "instance");
+    std::erase(names, "exported_instance");
+    by_ = "max by (" + join(names) + ")";
+    tensor_ = ranged(by_, plan.tensor_names, plan.tensor_scale,
+                     catalog::info(catalog::Metric::kTensorActive).value_min,
+                     catalog::info(catalog::Metric::kTensorActive).value_max);
+    const auto& clock = catalog::info(catalog::Metric::kSmClock);
+    clock_ = ranged(by_, plan.clock_names, plan.clock_scale, clock.value_min, clock.value_max);
+    clock_of_gpu_ = ranged("max by (" + plan.gpu_label + ")", plan.clock_names, plan.clock_scale,
+                           clock.value_min, clock.value_max);
+  }
+
+  std::string on() const { return " on(" + plan_.gpu_label + ") "; }
+  std::string tensor_clock() const { return tensor_ + " *" + on() + "group_left() " + clock_of_gpu_; }
+  std::string tensor_measured() const { return tensor_ + " and" + on() + clock_of_gpu_; }
+  std::string tensor_squared() const { return "(" + tensor_measured() + ") ^ 2"; }
+  std::string clock() const { return clock_; }
+  std::string presence() const {
+    std::string out = clock_ + " or " + tensor_;
+    if (!plan_.presence_names.empty()) out += " or " + held(by_, plan_.presence_names);
+    return out;
+  }
+  std::string busy_clock() const {
+    return clock_of_gpu_ + " and" + on() + "(max by (" + plan_.gpu_label + ")(" + tensor_ + ") >= 0.01)";
+  }
+  std::string held(const std::string& by, const std::string& names) const {
+    return by + "(last_over_time({__name__=~\"" + names + "\"" + match_ + "}" + hold_ + "))";
+  }
+
+ private:
+  std::string ranged(const std::string& by, const std::string& names, double scale, double low,
+                     double high) const {
+    // Raw limits, so that the server compares what it stores.
+    return "((" + held(by, names) + " >= " + literal(low / scale) + ") <= " + literal(high / scale) +
+           ")";
+  }
+
+  const Plan& plan_;
+  std::string match_, hold_, by_, tensor_, clock_, clock_of_gpu_;
+};
+
+// Spans by their labels, gathered over queries and pieces.
+class Gatherer {
+ public:
+  Gatherer(const jobs::LabelRules& rules, jobs::HolderTable& holders, std::string gpu_label)
+      : rules_(rules), holders_(holders), gpu_label_(std::move(gpu_label)) {}
+
+  PushedSpan& span(const wire::ApiSeries& series) {
+    std::vector<jobs::LabelView> labels;
+    for (const auto& [name, value] : series.labels) labels.push_back({name, value});
+    const jobs::LabelFacts facts = rules_.apply(labels);
+    std::optional<samples::HolderId> holder;
+    if (!facts.holder.unallocated()) holder = holders_.intern(facts.holder);
+    const Key key{normalized_uuid(facts.gpu.uuid), facts.gpu.mig_instance, holder ? *holder + 1 : 0};
+    const auto [at, is_new] = spans_.emplace(key, PushedSpan{});
+    if (is_new) {
+      at->second.gpu = facts.gpu;
+      at->second.holder = holder;
+    } else {
+      samples::GpuIdentity& gpu = at->second.gpu;
+      if (gpu.model_raw.empty()) gpu.model_raw = facts.gpu.model_raw;
+      if (gpu.host.empty()) gpu.host = facts.gpu.host;
+    }
+    return at->second;
+  }
+  // By the joining label alone.
+  template <typename Visit>
+  void each_of(const std::string& uuid, Visit visit) {
+    for (auto& [key, span] : spans_) {
+      if (key.uuid == normalized_uuid(uuid)) visit(span);
+    }
+  }
+  std::vector<PushedSpan> take() {
+    std::vector<PushedSpan> out;
+    for (auto& [key, span] : spans_) out.push_back(std::move(span));
+    return out;
+  }
+
+ private:
+  struct Key {
+    std::string uuid, instance;
+    std::uint64_t holder;
+    auto operator<=>(const Key&) const = default;
+  };
+  const jobs::LabelRules& rules_;
+  jobs::HolderTable& holders_;
+  std::string gpu_label_;
+  std::map<Key, PushedSpan> spans_;
+};
+
+std::string label_of(const wire::ApiSeries& series, const std::string& name) {
+  for (const auto& [label, value] : series.labels) {
+    if (label == name) return value;
+  }
+  return {};
+}
+
+void note_answer(const wire::ApiAnswer& answer, samples::QualityLog& quality) {
+  for (const std::string& warning : answer.warnings) quality.add("server_warning", warning);
+  if (answer.is_partial) quality.add("partial_answer", "metrics server");
+}
+
+// One number per series, as an instant query over [start, end) in steps.
+struct Question {
+  std::string function;  // "sum_over_time"
+  std::string inside;
+  std::function<void(const wire::ApiSeries&, double value)> take;
+};
+
+std::vector<Question> questions(const Expressions& e, const Plan& plan, Gatherer& into) {
+  const double tensor_scale = plan.tensor_scale, clock_scale = plan.clock_scale;
+  const auto count = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
+  const auto instant = [](double seconds) {
+    return units::Instant{static_cast<std::int64_t>(std::llround(seconds * 1000))};
+  };
+  return {
+      {"count_over_time", e.presence(),
+       [&into, count](const auto& s, double v) { into.span(s).present_steps += count(v); }},
+      {"min_over_time", "time() + 0 * (" + e.presence() + ")",
+       [&into, instant](const auto& s, double v) {
+         PushedSpan& span = into.span(s);
+         span.first = span.first ? std::min(*span.first, instant(v)) : instant(v);
+       }},
+      {"max_over_time", "time() + 0 * (" + e.presence() + ")",
+       [&into, instant](const auto& s, double v) {
+         PushedSpan& span = into.span(s);
+         span.last = span.last ? std::max(*span.last, instant(v)) : instant(v);
+       }},
+      {"sum_over_time", e.tensor_clock(),
+       [&into, tensor_scale, clock_scale](const auto& s, double v) {
+         into.span(s).tensor_clock_hertz_sum += v * tensor_scale * clock_scale;
+       }},
+      {"count_over_time", e.tensor_measured(),
+       [&into, count](const auto& s, double v) { into.span(s).measured_steps += count(v); }},
+      {"sum_over_time", e.tensor_measured(),
+       [&into, tensor_scale](const auto& s, double v) { into.span(s).tensor_ratio_sum += v * tensor_scale; }},
+      {"sum_over_time", e.tensor_squared(),
+       [&into, tensor_scale](const auto& s, double v) {
+         into.span(s).tensor_squared_ratio_sum += v * tensor_scale * tensor_scale;
+       }},
+      {"sum_over_time", e.clock(),
+       [&into, clock_scale](const auto& s, double v) { into.span(s).clock_hertz_sum += v * clock_scale; }},
+      {"count_over_time", e.clock(),
+       [&into, count](const auto& s, double v) { into.span(s).clock_steps += count(v); }},
+  };
+}
+
+base::Status ask_busy_clock(PrometheusClient& client, const Plan& plan, const Expressions& e,
+                            const std::string& range, units::Instant at, Gatherer& into) {
+  const std::string inside = "(" + e.busy_clock() + ")" + range;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer variance, client.query("stdvar_over_time(" + inside + ")", at));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer counts, client.query("count_over_time(" + inside + ")", at));
+  std::map<std::string, double> busy;
+  for (const wire::ApiSeries& series : counts.series) {
+    if (!series.points.empty()) busy[label_of(series, plan.gpu_label)] = series.points.back().value;
+  }
+  for (const wire::ApiSeries& series : variance.series) {
+    if (series.points.empty()) continue;
+    const std::string gpu = label_of(series, plan.gpu_label);
+    const double steps = busy[gpu];
+    const double hertz2 = series.points.back().value * plan.clock_scale * plan.clock_scale;
+    into.each_of(gpu, [&](PushedSpan& span) {
+      span.clock_variance_hertz2_weighted += hertz2 * steps;
+      span.busy_steps += static_cast<std::uint64_t>(std::llround(steps));
+    });
+  }
+  return {};
+}
+
+// Holders of one GPU that were there at the same time: their steps overlap between first and last.
+std::set<std::string> overlapping(const std::vector<PushedSpan>& spans, units::Seconds step) {
+  std::map<std::pair<std::string, std::string>, std::vector<const PushedSpan*>> by_gpu;
+  for (const PushedSpan& span : spans) {
+    if (span.first && span.last) by_gpu[{span.gpu.uuid, span.gpu.mig_instance}].push_back(&span);
+  }
+  std::set<std::string> out;
+  for (auto& [gpu, members] : by_gpu) {
+    std::sort(members.begin(), members.end(),
+              [](const auto* a, const auto* b) { return *a->first < *b->first; });
+    const PushedSpan* before = nullptr;
+    for (const PushedSpan* span : members) {
+      if (!span->holder) {
+        // Idle time around jobs is no overlap; idle steps inside a job that has holes are.
+        for (const PushedSpan* other : members) {
+          if (!other->holder) continue;
+          const double held_steps = (*other->last - *other->first).value / step.value + 1;
+          const bool has_holes = static_cast<double>(other->present_steps) < held_steps - 0.5;
+          if (has_holes && *span->first < *other->last && *other->first < *span->last) out.insert(gpu.first);
+        }
+        continue;
+      }
+      if (before != nullptr && *span->first <= *before->last) out.insert(gpu.first);
+      if (before == nullptr || *span->last > *before->last) before = span;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& plan,
+                                       const PushdownOptions& options, const jobs::LabelRules& rules,
+                                       jobs::HolderTable& holders, samples::QualityLog& quality,
+                                       const std::function<void(PrometheusProgress)>& progress) {
+  const Expressions expressions(plan, options, rules);
+  Gatherer gatherer(rules, holders, plan.gpu_label);
+  const std::vector<Question> asked = questions(expressions, plan, gatherer);
+  // How many series there are decides how long a piece of the window one query may cover.
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      const wire::ApiAnswer counted,
+      client.query("count(last_over_time({__name__=~\"" + plan.clock_names + "|" + plan.tensor_names + "\"" +
+                       (options.match.empty() ? "" : "," + options.match) + "}[" +
+                       std::to_string(std::llround(options.window.length().value)) + "s]))",
+                   options.window.end - units::Seconds(0.001)));
+  const double series = counted.series.empty() || counted.series[0].points.empty()
+                            ? 1
+                            : counted.series[0].points.back().value;
+  const double steps_max = std::max(10.0, options.series_steps_max / std::max(1.0, series));
+  const double total_steps = std::ceil(options.window.length().value / options.step.value);
+  const auto pieces = static_cast<std::size_t>(std::ceil(total_steps / steps_max));
+  const double piece_steps = std::ceil(total_steps / static_cast<double>(pieces));
+  PrometheusProgress done{0, pieces * (asked.size() + 1)};
+  for (std::size_t i = 0; i < pieces; ++i) {
+    const units::Instant start =
+        options.window.start + options.step * (static_cast<double>(i) * piece_steps);
+    const units::Instant end = std::min(start + options.step * piece_steps, options.window.end);
+    if (end <= start) break;
+    // Subqueries evaluate at absolute multiples of the step in [at - range, at].
+    const units::Instant at = end - units::Seconds(0.001);
+    const std::string range =
+        "[" + std::to_string(std::llround((end - start).value * 1000) - 1) + "ms:" +
+        std::to_string(std::llround(options.step.value * 1000)) + "ms]";
+    for (const Question& question : asked) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(
+          const wire::ApiAnswer answer,
+          client.query(question.function + "((" + question.inside + ")" + range + ")", at));
+      note_answer(answer, quality);
+      for (const wire::ApiSeries& one : answer.series) {
+        if (!one.points.empty()) question.take(one, one.points.back().value);
+      }
+      ++done.done;
+      if (progress) progress(done);
+    }
+    FLOPSIGHT_RETURN_IF_ERROR(ask_busy_clock(client, plan, expressions, range, at, gatherer));
+    ++done.done;
+    if (progress) progress(done);
+  }
+  PushdownResult result;
+  result.spans = gatherer.take();
+  result.need_raw = overlapping(result.spans, options.step);
+  return result;
+}
+
+}  // namespace flopsight::sources

@@ -1,0 +1,78 @@
+#pragma once
+// The arithmetic of the report as PromQL, so that the server returns a few numbers per GPU and job and not its raw
+// samples. For each GPU and holder and over the window, at each step:
+//
+//   sum, count of  activity * on(UUID) clock      count, first, last of  presence
+//   sum of activity, activity^2, clock             variance of the clock while busy
+//
+// Values outside the physical range are filtered in the expression, as judge.h does here. A sample holds for
+// gap_intervals scrape intervals (last_over_time), whatever the server's own look-back is. Copies of a series
+// (replicas, pods of an exporter) fold into one by max over everything but GPU and holder.
+//
+// What PromQL cannot say is left to raw samples, and Plan::reason says why: cycle counters, several holders at once on a
+// GPU, tensor activity and clock that name the GPU by different labels, uncalibrated activity, a jobs file.
+// Screening (frozen, contradicted readings) needs raw samples and is not done here; the report says so.
+//
+// Threads: one.
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "jobs/holder_table.h"
+#include "jobs/label_rules.h"
+#include "samples/pushed_span.h"
+#include "samples/quality.h"
+#include "sources/prometheus_client.h"
+
+namespace flopsight::sources {
+
+// What the server has that matters.
+struct Plan {
+  std::vector<std::string> gpu_metrics;  // names of aliases that exist there
+  std::string tensor_names;              // regular expression of names, one scale
+  double tensor_scale = 1;
+  std::string clock_names;
+  double clock_scale = 1;
+  std::string clock_max_names;
+  double clock_max_scale = 1;
+  std::string presence_names;  // of one device metric besides the clock, may be empty
+  std::string gpu_label;       // the label that joins activity and clock: "UUID"
+  units::Seconds interval{60};  // of the scrapes, as seen at the end of the window
+  bool can_push_down = false;
+  std::string reason;  // why not
+};
+
+// Errors: those of the client; kNotFound when the server has no metric of a GPU exporter in the window.
+base::Result<Plan> make_plan(PrometheusClient& client, const std::string& match,
+                             const jobs::LabelRules& rules, units::Window window);
+
+struct PushdownOptions {
+  std::string match;  // further matchers, "cluster=\"a\""
+  units::Window window;
+  units::Seconds step{60};
+  double gap_intervals = 2.5;
+  // A server refuses queries over too many samples; pieces of the window keep below this many steps of series.
+  double series_steps_max = 6e6;
+};
+
+struct PushdownResult {
+  std::vector<samples::PushedSpan> spans;
+  // GPUs (by the join label's value) that need raw samples after all: several holders at once.
+  std::set<std::string> need_raw;
+};
+
+base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& plan,
+                                       const PushdownOptions& options, const jobs::LabelRules& rules,
+                                       jobs::HolderTable& holders, samples::QualityLog& quality,
+                                       const std::function<void(PrometheusProgress)>& progress);
+
+// A selector of raw samples: all GPU metrics of the plan, of the GPUs given (all when empty).
+std::string raw_selector(const Plan& plan, const std::string& match, const std::vector<std::string>& gpus);
+
+// Text as the inside of a PromQL string, with regular-expression characters escaped.
+std::string regex_literal(std::string_view text);
+
+}  // namespace flopsight::sources
