@@ -79,10 +79,12 @@ std::string matrix(const std::vector<std::int64_t>& times) {
          values + "]}]}}";
 }
 
-// A server with a sample at every second, whose value is the milliseconds since kStart.
+// A server with a sample at every `interval` (a second), whose value is the milliseconds since
+// kStart.
 struct FakePrometheus {
   bool closed_in_front = true;          // as Prometheus 2.x; false as VictoriaMetrics
   std::int64_t points_max = 1'000'000;  // more are refused
+  std::int64_t interval = 1000;
   TestReply refusal = api_error("422 Unprocessable Entity", "execution",
                                 "query processing would load too many samples into memory");
 
@@ -100,7 +102,10 @@ struct FakePrometheus {
       const std::int64_t range = std::strtoll(query.c_str() + query.find('[') + 1, nullptr, 10);
       const std::int64_t last = milliseconds(form["time"]);
       const std::int64_t first = last - range + (closed_in_front ? 0 : 1);
-      for (std::int64_t t = (first + 999) / 1000 * 1000; t <= last; t += 1000) times.push_back(t);
+      for (std::int64_t t = (first + interval - 1) / interval * interval; t <= last;
+           t += interval) {
+        times.push_back(t);
+      }
     }
     if (static_cast<std::int64_t>(times.size()) > points_max) return refusal;
     return json(matrix(times));
@@ -399,6 +404,22 @@ TEST(PrometheusClientRaw, hands_over_each_sample_once_whichever_end_the_server_l
     const auto status = client_of(options).raw("m", window(35'000), std::ref(collected));
     ASSERT_TRUE(status.ok()) << status.error().message;
     EXPECT_EQ(collected.values, every(1000, 0, 35'000)) << closed;
+    EXPECT_THAT(collected.sizes, ElementsAre(10, 10, 10, 5));
+  }
+}
+
+TEST(PrometheusClientRaw, hands_over_each_of_samples_a_millisecond_apart_once) {
+  for (const bool closed : {true, false}) {
+    FakePrometheus fake;
+    fake.closed_in_front = closed;
+    fake.interval = 1;
+    TestHttpServer server(fake);
+    PrometheusOptions options = options_for(server.url());
+    options.raw_chunk = Seconds(0.010);
+    Collected collected;
+    const auto status = client_of(options).raw("m", window(35), std::ref(collected));
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    EXPECT_EQ(collected.values, every(1, 0, 35)) << closed;
     EXPECT_THAT(collected.sizes, ElementsAre(10, 10, 10, 5));
   }
 }

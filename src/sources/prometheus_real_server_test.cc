@@ -116,6 +116,29 @@ TEST_P(PrometheusRealServer, keeps_raw_samples_to_the_half_open_window) {
   EXPECT_EQ(seen.points["1"].back().value, 1019);
 }
 
+TEST_P(PrometheusRealServer, hands_over_samples_at_both_sides_of_every_edge) {
+  PrometheusOptions options;
+  options.raw_chunk = Seconds(0.010);
+  ByGpu seen;
+  const Window window{start_, start_ + Seconds(0.095)};
+  const auto status = client(options).raw("flopsight_e2e_dense", window, std::ref(seen));
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(seen.pieces, 10U);
+  ASSERT_EQ(seen.points[""].size(), 95U);
+  for (std::size_t i = 0; i < 95; ++i) {
+    EXPECT_EQ(seen.points[""][i].unix_milliseconds,
+              start_.unix_milliseconds + static_cast<std::int64_t>(i));
+    EXPECT_EQ(seen.points[""][i].value, static_cast<double>(i));
+  }
+}
+
+TEST_P(PrometheusRealServer, sees_the_newest_sample_at_an_instant) {
+  const auto answer = client().query("flopsight_e2e{gpu=\"0\"}", Instant{time_of(kSamples - 1)});
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  ASSERT_EQ(answer->series.size(), 1U);
+  EXPECT_EQ(answer->series[0].points.at(0).value, kSamples - 1);
+}
+
 TEST_P(PrometheusRealServer, answers_a_split_range_as_if_it_were_one) {
   PrometheusOptions options;
   options.points_per_request_max = 50;

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("FLOPSIGHT_BUILD_DIR", ROOT / "build" / "dev"))
 INTERVAL_MS = 15_000
 SAMPLES = 720  # 3 hours
-TESTS_OF_ONE_SERVER = 10
+TESTS_OF_ONE_SERVER = 12
 
 
 def history(end_ms: int) -> list[Series]:
@@ -29,7 +29,7 @@ def history(end_ms: int) -> list[Series]:
                [(start_ms + i * INTERVAL_MS, 1000 * gpu + i)
                 for i in range(SAMPLES) if not (gpu == 2 and 300 <= i < 400)])
         for gpu in range(4)
-    ]
+    ] + [Series("flopsight_e2e_dense", {}, [(start_ms + i, i) for i in range(100)])]
 
 
 class PrometheusClientTest(unittest.TestCase):
