@@ -6,8 +6,11 @@
 // bytes copied, and their newlines found. The sink adds up values, so that nothing can be left out.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -101,17 +104,53 @@ struct Sum : ExpositionSink {
   std::size_t malformed_count = 0;
 };
 
-// Runs over(text) for one text after another, and counts their bytes.
+std::size_t count_newlines(const std::string& text) {
+  std::size_t lines = 0;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (const void* found = std::memchr(at, '\n', static_cast<std::size_t>(end - at))) {
+    at = static_cast<const char*>(found) + 1;
+    ++lines;
+  }
+  return lines;
+}
+
+// How long 2,000 scrapes take to have their newlines found: no parser of lines can be faster. Taken
+// anew beside each measurement, because the speed of a shared machine drifts.
+double bound_bytes_per_second() {
+  double bytes = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < 2'000; ++i) {
+    const std::string& text = scrapes()[i % scrapes().size()];
+    std::size_t lines = count_newlines(text);
+    benchmark::DoNotOptimize(lines);
+    bytes += static_cast<double>(text.size());
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return bytes / seconds.count();
+}
+
+// Runs over(text) for one text after another, and counts their bytes; `of_bound` is the speed as a
+// share of the bound.
 template <typename Over>
-void over_scrapes(benchmark::State& state, Over over) {
+void over_texts(benchmark::State& state, const std::vector<std::string>& texts, Over over) {
+  const double bound = bound_bytes_per_second();
   std::size_t next = 0;
   std::int64_t bytes = 0;
+  const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    const std::string& text = scrapes()[next++ % scrapes().size()];
+    const std::string& text = texts[next++ % texts.size()];
     over(text);
     bytes += static_cast<std::int64_t>(text.size());
   }
   state.SetBytesProcessed(bytes);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  state.counters["of_bound"] = static_cast<double>(bytes) / seconds.count() / bound;
+}
+
+template <typename Over>
+void over_scrapes(benchmark::State& state, Over over) {
+  over_texts(state, scrapes(), over);
 }
 
 void parse_and_check(benchmark::State& state, ExpositionParser& parser, const std::string& text) {
@@ -137,6 +176,32 @@ void cold_parser(benchmark::State& state) {
 }
 BENCHMARK(cold_parser);
 
+// The lines of each metric in another order each time, so that guessing the next block from the
+// last one nearly always fails and the hash has to find it.
+void warm_parser_shuffled(benchmark::State& state) {
+  std::mt19937 random(3);
+  std::vector<std::string> texts;
+  for (const std::string& text : scrapes()) {
+    std::vector<std::string> lines;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t newline = text.find('\n', at);
+      lines.push_back(text.substr(at, newline + 1 - at));
+      at = newline + 1;
+    }
+    constexpr std::size_t kLinesPerMetric = 2 + kGpus;
+    std::string shuffled;
+    for (std::size_t first = 0; first < lines.size(); first += kLinesPerMetric) {
+      const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(first);
+      std::shuffle(begin + 2, begin + kLinesPerMetric, random);
+    }
+    for (const std::string& line : lines) shuffled += line;
+    texts.push_back(shuffled);
+  }
+  ExpositionParser parser;
+  over_texts(state, texts, [&](const std::string& text) { parse_and_check(state, parser, text); });
+}
+BENCHMARK(warm_parser_shuffled);
+
 // Every block parsed by the grammar: what a text without a repeated block would cost.
 void parser_without_memory(benchmark::State& state) {
   ExpositionParser parser({.label_sets_max = 0});
@@ -146,13 +211,7 @@ BENCHMARK(parser_without_memory);
 
 void bound_count_newlines(benchmark::State& state) {
   over_scrapes(state, [](const std::string& text) {
-    std::size_t lines = 0;
-    const char* at = text.data();
-    const char* const end = at + text.size();
-    while (const void* found = std::memchr(at, '\n', static_cast<std::size_t>(end - at))) {
-      at = static_cast<const char*>(found) + 1;
-      ++lines;
-    }
+    std::size_t lines = count_newlines(text);
     benchmark::DoNotOptimize(lines);
   });
 }

@@ -78,6 +78,28 @@ void check_places(std::string_view text, const Transcript& transcript,
   FLOPSIGHT_CHECK(totals.lines <= line_bytes.size() - 1);
 }
 
+// Every line that is neither blank nor a comment is either a sample or malformed, and only one of
+// them.
+void check_accounts(std::string_view text, const Transcript& transcript,
+                    const ExpositionTotals& totals) {
+  std::size_t content_lines = 0;
+  std::size_t content_errors = 0;
+  auto error = transcript.errors.begin();
+  for (std::uint64_t number = 1; number <= totals.lines; ++number) {
+    const std::size_t newline = text.find('\n');
+    std::string_view line = text.substr(0, newline);
+    text.remove_prefix(newline == std::string_view::npos ? text.size() : newline + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t first = line.find_first_not_of(" \t");
+    const bool content = first != std::string_view::npos && line[first] != '#';
+    const bool wrong = error != transcript.errors.end() && error->line == number;
+    if (content) ++content_lines;
+    if (content && wrong) ++content_errors;
+    if (wrong) ++error;
+  }
+  FLOPSIGHT_CHECK(totals.samples + content_errors == content_lines);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -99,6 +121,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Transcript slow;
   const ExpositionTotals totals = ExpositionParser(forgetful).parse(text, slow);
   check_places(text, slow, totals);
+  check_accounts(text, slow, totals);
 
   ExpositionParser parser(options);
   for (int scrape = 0; scrape < 3; ++scrape) {
