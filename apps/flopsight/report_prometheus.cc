@@ -160,7 +160,6 @@ Status roll_pushed(const Context& c, units::Seconds step) {
   options.match = c.arguments.match;
   options.window = c.window;
   options.step = step;
-  options.gap_intervals = c.settings.fleet.integrate.gap_intervals;
   FLOPSIGHT_ASSIGN_OR_RETURN(
       sources::PushdownResult pushed,
       sources::push_down(c.client, c.plan, options, c.settings.rules, c.out.holders, c.out.quality,

@@ -166,8 +166,8 @@ void add_route_comparison(const rollups::Fleet& fleet, samples::QualityLog& qual
   double by_counter = 0, by_gauge = 0;
   for (const rollups::GpuTime& gpu : fleet.gpus) {
     count += gpu.both_routes_count;
-    by_counter += gpu.counter_route_sum;
-    by_gauge += gpu.gauge_route_sum;
+    by_counter += gpu.counter_route_ratio_sum;
+    by_gauge += gpu.gauge_route_ratio_sum;
   }
   if (count == 0) return;
   const double n = static_cast<double>(count);

@@ -56,8 +56,8 @@ struct GpuTime {
   bool from_cycle_counters = false;  // some of it
   // Mean OFU by both routes over the samples that have both, for the cross-check.
   std::uint64_t both_routes_count = 0;
-  double counter_route_sum = 0;
-  double gauge_route_sum = 0;
+  double counter_route_ratio_sum = 0;
+  double gauge_route_ratio_sum = 0;
 
   Totals sum() const;
 };

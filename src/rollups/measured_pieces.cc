@@ -145,16 +145,16 @@ std::vector<CounterStep> trusted_steps(const std::vector<const GpuScrape*>& rows
     const Reading& tensor = rows[i + 1]->reading(Metric::kTensorActive);
     if (!steps[i].usable || !tensor.present() || !clock[i + 1].present() || !out.reference) continue;
     ++out.both_routes_count;
-    out.counter_route_sum += model::ofu_from_cycles(steps[i].mma_cycles, multiplicity,
+    out.counter_route_ratio_sum += model::ofu_from_cycles(steps[i].mma_cycles, multiplicity,
                                                     out.reference->clock, steps[i].seconds)
                                  .value;
-    out.gauge_route_sum += model::ofu(units::Ratio(tensor.value()), units::Hertz(clock[i + 1].value()),
+    out.gauge_route_ratio_sum += model::ofu(units::Ratio(tensor.value()), units::Hertz(clock[i + 1].value()),
                                       out.reference->clock)
                                .value;
   }
   // Below a hundredth of a percent a ratio of the two says nothing.
-  if (out.gauge_route_sum > 1e-4 * static_cast<double>(out.both_routes_count) &&
-      std::abs(out.counter_route_sum / out.gauge_route_sum - 1) > 0.25) {
+  if (out.gauge_route_ratio_sum > 1e-4 * static_cast<double>(out.both_routes_count) &&
+      std::abs(out.counter_route_ratio_sum / out.gauge_route_ratio_sum - 1) > 0.25) {
     quality.add("counter_uncalibrated", label);
     return {};
   }

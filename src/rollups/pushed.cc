@@ -17,29 +17,31 @@ double& absent(Totals& totals, AbsentReason reason) {
   return totals.absent_seconds[static_cast<std::size_t>(reason)];
 }
 
-// `steps` of allocation with what the span measured in them.
-void add_span(Totals& totals, const PushedSpan& span, double steps, double step_seconds, double weight,
+// `steps` of allocation with what the span measured in them. A series is held for a step or two after its last sample, so
+// that spans that follow each other overlap a little: `kept`, 1 or just below, is the part that is left of it.
+void add_span(Totals& totals, const PushedSpan& span, double steps, double kept, double unit_seconds,
               AbsentReason unseen, bool has_tensor, const GpuTime& gpu) {
-  const double unit = step_seconds * weight;
-  totals.allocated_seconds += steps * unit;
-  totals.clock_hertz_seconds += span.clock_hertz_sum * unit;
-  totals.clock_known_seconds += static_cast<double>(span.clock_steps) * unit;
-  const double measured = static_cast<double>(span.measured_steps);
-  totals.tensor_seconds += span.tensor_ratio_sum * unit;
-  totals.tensor_known_seconds += measured * unit;
-  absent(totals, unseen) += (steps - static_cast<double>(span.present_steps)) * unit;
+  const double kept_seconds = unit_seconds * kept;
+  const double present_seconds = static_cast<double>(span.present_steps) * kept_seconds;
+  const double measured_seconds = static_cast<double>(span.measured_steps) * kept_seconds;
+  totals.allocated_seconds += steps * unit_seconds;
+  totals.clock_hertz_seconds += span.clock_hertz_sum * kept_seconds;
+  totals.clock_known_seconds += static_cast<double>(span.clock_steps) * kept_seconds;
+  totals.tensor_seconds += span.tensor_ratio_sum * kept_seconds;
+  totals.tensor_known_seconds += measured_seconds;
+  absent(totals, unseen) += steps * unit_seconds - present_seconds;
   absent(totals, has_tensor ? AbsentReason::kGap : AbsentReason::kNoTensorCounter) +=
-      (static_cast<double>(span.present_steps) - measured) * unit;
+      present_seconds - measured_seconds;
   if (!gpu.reference) {
-    absent(totals, AbsentReason::kNoReferenceClock) += measured * unit;
+    absent(totals, AbsentReason::kNoReferenceClock) += measured_seconds;
     return;
   }
   const double reference = gpu.reference->clock.value;
-  totals.measured_seconds += measured * unit;
-  totals.tensor_measured_seconds += span.tensor_ratio_sum * unit;
-  totals.delivered_seconds += span.tensor_clock_hertz_sum / reference * unit;
+  totals.measured_seconds += measured_seconds;
+  totals.tensor_measured_seconds += span.tensor_ratio_sum * kept_seconds;
+  totals.delivered_seconds += span.tensor_clock_hertz_sum / reference * kept_seconds;
   totals.clock_sensitivity_seconds2_per_hertz2 +=
-      span.tensor_squared_ratio_sum * (unit / reference) * (unit / reference);
+      span.tensor_squared_ratio_sum * (kept_seconds / reference) * (unit_seconds / reference);
 }
 
 // The variance comes ready-made; put as the successive differences that would give it.
@@ -64,33 +66,46 @@ GpuTime gpu_of_spans(const std::vector<const PushedSpan*>& spans, units::Seconds
   const double weight = resolve_device(gpu, options, scraped_max, quality);
   double window_steps = std::round(options.integrate.window->length() / step);
   if (!gpu.gpu.mig_instance.empty()) window_steps = present_steps;
-  double held_steps = 0;
+  std::vector<const PushedSpan*> holders;
   const PushedSpan nobody;
   const PushedSpan* free = &nobody;
   for (const PushedSpan* span : spans) {
-    // The variance is of the GPU and repeated on each of its spans.
-    if (span == spans.front()) add_spread(*span, gpu.spread);
-    if (!span->holder) {
+    if (span->holder) {
+      holders.push_back(span);
+    } else {
       free = span;
-      continue;
     }
-    double steps = static_cast<double>(span->present_steps);
-    if (span->first && span->last && gpu.gpu.mig_instance.empty()) {
-      steps = std::max(steps, std::round((*span->last - *span->first) / step) + 1);
+  }
+  // The variance is of the GPU and repeated on each of its spans.
+  add_spread(*spans.front(), gpu.spread);
+  std::sort(holders.begin(), holders.end(),
+            [](const auto* a, const auto* b) { return a->first < b->first; });
+  const double unit_seconds = step.value * weight;
+  double held_steps = 0;
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    const PushedSpan& span = *holders[i];
+    const double present = static_cast<double>(span.present_steps);
+    double steps = present, trimmed = 0;
+    if (span.first && span.last) {
+      if (gpu.gpu.mig_instance.empty()) steps = std::max(steps, (*span.last - *span.first) / step + 1);
+      if (i + 1 < holders.size() && holders[i + 1]->first <= span.last) {
+        trimmed = std::min(present, (*span.last - *holders[i + 1]->first) / step + 1);
+      }
     }
-    held_steps += steps;
+    held_steps += steps - trimmed;
     gpu.portions.push_back({});
-    gpu.portions.back().holder = span->holder;
+    gpu.portions.back().holder = span.holder;
     gpu.holders_at_once_max = 1;
-    add_span(gpu.portions.back().totals, *span, steps, step.value, weight, AbsentReason::kGap, has_tensor,
+    add_span(gpu.portions.back().totals, span, steps - trimmed,
+             present > 0 ? (present - trimmed) / present : 1, unit_seconds, AbsentReason::kGap, has_tensor,
              gpu);
   }
-  const double free_steps =
-      std::max(window_steps - held_steps, static_cast<double>(free->present_steps));
+  const double free_steps = window_steps - held_steps;
   if (free_steps > 0) {
+    const double present = static_cast<double>(free->present_steps);
     gpu.portions.push_back({});
-    add_span(gpu.portions.back().totals, *free, free_steps, step.value, weight, AbsentReason::kNotSeen,
-             has_tensor, gpu);
+    add_span(gpu.portions.back().totals, *free, free_steps, present > free_steps ? free_steps / present : 1,
+             unit_seconds, AbsentReason::kNotSeen, has_tensor, gpu);
   }
   return gpu;
 }

@@ -13,6 +13,10 @@ namespace {
 
 using samples::PushedSpan;
 
+// How long a sample holds on the server: one missed scrape is bridged, as with raw samples, and two are a gap. A little
+// under two intervals, so that a sample of exactly that age is not counted by one server and left by another.
+units::Seconds hold(const Plan& plan) { return plan.interval * 1.9; }
+
 // A number as PromQL reads it.
 std::string literal(double value) {
   char text[40];
@@ -31,8 +35,7 @@ class Expressions {
  public:
   Expressions(const Plan& plan, const PushdownOptions& options, const jobs::LabelRules& rules)
       : plan_(plan), match_(options.match.empty() ? "" : "," + options.match) {
-    const double hold_seconds = std::max(options.gap_intervals * plan.interval.value, plan.interval.value + 1);
-    hold_ = "[" + std::to_string(std::llround(hold_seconds)) + "s]";
+    hold_ = "[" + std::to_string(std::llround(hold(plan).value * 1000)) + "ms]";
     // Everything that names GPU and holder; not `instance`, which differs between replicas of a scrape, unless
     // it is the only name of the host.
     std::vector<std::string> names = rules.label_names();
@@ -205,8 +208,10 @@ base::Status ask_busy_clock(PrometheusClient& client, const Plan& plan, const Ex
   return {};
 }
 
-// Holders of one GPU that were there at the same time: their steps overlap between first and last.
-std::set<std::string> overlapping(const std::vector<PushedSpan>& spans, units::Seconds step) {
+// Holders of one GPU that were there at the same time: their steps overlap between first and last, by more than a
+// series is held after its last sample.
+std::set<std::string> overlapping(const std::vector<PushedSpan>& spans, units::Seconds step,
+                                  units::Seconds tolerance) {
   std::map<std::pair<std::string, std::string>, std::vector<const PushedSpan*>> by_gpu;
   for (const PushedSpan& span : spans) {
     if (span.first && span.last) by_gpu[{span.gpu.uuid, span.gpu.mig_instance}].push_back(&span);
@@ -223,11 +228,14 @@ std::set<std::string> overlapping(const std::vector<PushedSpan>& spans, units::S
           if (!other->holder) continue;
           const double held_steps = (*other->last - *other->first).value / step.value + 1;
           const bool has_holes = static_cast<double>(other->present_steps) < held_steps - 0.5;
-          if (has_holes && *span->first < *other->last && *other->first < *span->last) out.insert(gpu.first);
+          if (has_holes && *span->first + tolerance < *other->last &&
+              *other->first + tolerance < *span->last) {
+            out.insert(gpu.first);
+          }
         }
         continue;
       }
-      if (before != nullptr && *span->first <= *before->last) out.insert(gpu.first);
+      if (before != nullptr && *span->first + tolerance < *before->last) out.insert(gpu.first);
       if (before == nullptr || *span->last > *before->last) before = span;
     }
   }
@@ -263,10 +271,11 @@ base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& pla
         options.window.start + options.step * (static_cast<double>(i) * piece_steps);
     const units::Instant end = std::min(start + options.step * piece_steps, options.window.end);
     if (end <= start) break;
-    // Subqueries evaluate at absolute multiples of the step in [at - range, at].
+    // Subqueries evaluate at absolute multiples of the step; Prometheus from at - range on, VictoriaMetrics after
+    // it. A millisecond before the end both see start, start + step, …, end - step.
     const units::Instant at = end - units::Seconds(0.001);
     const std::string range =
-        "[" + std::to_string(std::llround((end - start).value * 1000) - 1) + "ms:" +
+        "[" + std::to_string(std::llround((end - start).value * 1000)) + "ms:" +
         std::to_string(std::llround(options.step.value * 1000)) + "ms]";
     for (const Question& question : asked) {
       FLOPSIGHT_ASSIGN_OR_RETURN(
@@ -285,7 +294,7 @@ base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& pla
   }
   PushdownResult result;
   result.spans = gatherer.take();
-  result.need_raw = overlapping(result.spans, options.step);
+  result.need_raw = overlapping(result.spans, options.step, hold(plan));
   return result;
 }
 

@@ -6,7 +6,7 @@
 //   sum of activity, activity^2, clock             variance of the clock while busy
 //
 // Values outside the physical range are filtered in the expression, as judge.h does here. A sample holds for
-// gap_intervals scrape intervals (last_over_time), whatever the server's own look-back is. Copies of a series
+// just under two scrape intervals (last_over_time), whatever the server's own look-back is. Copies of a series
 // (replicas, pods of an exporter) fold into one by max over everything but GPU and holder.
 //
 // What PromQL cannot say is left to raw samples, and Plan::reason says why: cycle counters, several holders at once on a
@@ -53,7 +53,6 @@ struct PushdownOptions {
   std::string match;  // further matchers, "cluster=\"a\""
   units::Window window;
   units::Seconds step{60};
-  double gap_intervals = 2.5;
   // A server refuses queries over too many samples; pieces of the window keep below this many steps of series.
   double series_steps_max = 6e6;
 };
