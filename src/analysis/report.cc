@@ -213,7 +213,7 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
   }
   report.fleet = all.summary(fleet.has_times);
   report.fleet_waterfall = all.waterfall();
-  if (all.band_unknown()) quality.add("band_unknown", "fleet");
+  if (all.band_from_limits()) quality.add("band_from_clock_limits", "fleet");
   for (const auto& [key, tally] : groups) {
     const rollups::Totals& t = tally.totals();
     report.groups.push_back({key, tally.summary(fleet.has_times), tally.waterfall(),

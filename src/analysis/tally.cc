@@ -53,16 +53,10 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
   gpus_.insert(gpu_key(gpu.gpu));
   // When all sharers are in this group there is nothing to split.
   if (shared_all_seconds - shared_mine_seconds > 1e-9 * shared_all_seconds) {
-    shared_less_seconds_ += shared_mine_seconds;
-    shared_more_seconds_ += shared_all_seconds - shared_mine_seconds;
+    limit_less_seconds_ += shared_mine_seconds;
+    limit_more_seconds_ += shared_all_seconds - shared_mine_seconds;
   }
-  if (mine.clock_sensitivity_seconds2_per_hertz2 > 0) {
-    if (const auto hertz2 = variance.hertz2(gpu)) {
-      sampling_variance_seconds2_ += mine.clock_sensitivity_seconds2_per_hertz2 * *hertz2;
-    } else {
-      band_unknown_ = true;
-    }
-  }
+  add_band(gpu, mine, variance);
   const auto price =
       prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw);
   if (!price) {
@@ -73,6 +67,30 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
   cost_usd_ += mine.allocated_seconds * usd_per_second;
   cost_lost_usd_ += (mine.measured_seconds - mine.delivered_seconds) * usd_per_second;
   cost_unmeasured_usd_ += (mine.allocated_seconds - mine.measured_seconds) * usd_per_second;
+}
+
+void Tally::add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine,
+                     const ClockVariance& variance) {
+  if (!(mine.clock_sensitivity_seconds2_per_hertz2 > 0)) return;
+  if (const auto hertz2 = variance.hertz2(gpu)) {
+    sampling_variance_seconds2_ += mine.clock_sensitivity_seconds2_per_hertz2 * *hertz2;
+    return;
+  }
+  std::optional<double> clock_max_hertz;
+  if (gpu.device != nullptr && gpu.device->nvml_max_sm_clock) {
+    clock_max_hertz = gpu.device->nvml_max_sm_clock->value;
+  } else if (gpu.reference && gpu.reference->source == model::ReferenceSource::kScrapedNvmlMax) {
+    clock_max_hertz = gpu.reference->clock.value;
+  }
+  if (!clock_max_hertz) {
+    band_unknown_ = true;
+    return;
+  }
+  band_from_limits_ = true;
+  const double at_max_seconds = mine.tensor_measured_seconds * *clock_max_hertz / gpu.reference->clock.value;
+  limit_less_seconds_ += mine.delivered_seconds;
+  // A reading above the catalogue's maximum leaves nothing to add.
+  limit_more_seconds_ += std::max(0.0, at_max_seconds - mine.delivered_seconds);
 }
 
 Summary Tally::summary(bool has_times) const {
@@ -94,7 +112,7 @@ Summary Tally::summary(bool has_times) const {
   if (!band_unknown_) {
     if (const auto band = model::error_band({t.allocated_seconds, t.measured_seconds,
                                              t.delivered_seconds, sampling_variance_seconds2_,
-                                             shared_less_seconds_, shared_more_seconds_})) {
+                                             limit_less_seconds_, limit_more_seconds_})) {
       s.ofu_ratio_low = band->low_ratio;
       s.ofu_ratio_high = band->high_ratio;
     }

@@ -29,15 +29,19 @@ class Tally {
   Waterfall waterfall() const;
   std::string absent_reason() const;
   const rollups::Totals& totals() const { return totals_; }
-  bool band_unknown() const { return band_unknown_; }
+  // Some of the band spans every clock up to the maximum, for want of a second reading.
+  bool band_from_limits() const { return band_from_limits_; }
 
  private:
+  void add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine, const ClockVariance& variance);
+
   rollups::Totals totals_;
   std::set<std::string> gpus_;
   double sampling_variance_seconds2_ = 0;
-  double shared_less_seconds_ = 0;
-  double shared_more_seconds_ = 0;
-  bool band_unknown_ = false;
+  double limit_less_seconds_ = 0;
+  double limit_more_seconds_ = 0;
+  bool band_unknown_ = false;  // not even a maximum clock is known
+  bool band_from_limits_ = false;
   bool price_unknown_ = false;
   double cost_usd_ = 0;
   double cost_lost_usd_ = 0;

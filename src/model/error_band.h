@@ -9,7 +9,8 @@
 //        sigma^2 = sum (f_i - f_(i-1))^2 / (2 (n-1))
 //    which does not count slow drift (thermal, power) that the samples follow anyway. A GPU with fewer than
 //    two busy readings takes the spread across the busy GPUs of its model at that instant. The half width is
-//    1.96 standard deviations (95 %). Independence of the samples is assumed.
+//    1.96 standard deviations (95 %). Independence of the samples is assumed. Where not even the model has two
+//    busy readings, nothing is known but that the clock was between 0 and its maximum: the band spans that.
 //    Sources: arXiv 2605.20799 names this error source and reports under 0.22 points at 30 s; von Neumann
 //    (1941), "Distribution of the ratio of the mean square successive difference to the variance", for the estimator;
 //    the propagation is ordinary.
@@ -33,8 +34,10 @@ struct BandInputs {
   double measured_seconds = 0;
   double delivered_seconds = 0;           // integral of OFU over the measured time
   double sampling_variance_seconds2 = 0;  // part 1, in GPU-seconds squared
-  double shared_less_seconds = 0;         // part 3: how much less could be this group's
-  double shared_more_seconds = 0;         // and how much more
+  // Hard limits where no variance can be had: how much less, and how much more, could have been delivered.
+  // From sharing (part 3) and from a single clock reading (part 1).
+  double limit_less_seconds = 0;
+  double limit_more_seconds = 0;
 };
 
 struct Band {

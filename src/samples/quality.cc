@@ -15,8 +15,8 @@ struct CodeText {
 };
 
 constexpr CodeText kCodes[] = {
-    {"band_unknown",
-     "the error band needs at least two clock readings of a busy GPU of the model; there was one"},
+    {"band_from_clock_limits",
+     "a busy GPU with a single clock reading: its part of the band spans every clock up to the maximum"},
     {"clock_from_other_scrape",
      "the SM clock came from another scrape, up to one interval older than the tensor activity"},
     {"conflicting_duplicate",
