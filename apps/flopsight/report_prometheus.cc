@@ -195,6 +195,7 @@ Status roll_prometheus(const ReportArguments& a, units::Window window, const Rep
   if (const auto name = client.server_name(); name.ok()) out.name += " (" + *name + ")";
   FLOPSIGHT_ASSIGN_OR_RETURN(const sources::Plan plan,
                              sources::make_plan(client, a.match, settings.rules, window));
+  if (plan.simulated) out.quality.add("simulated", out.name);
   ProgressBar bar(env, a.quiet);
   const bool push = plan.can_push_down && !a.raw && settings.jobs.empty();
   units::Seconds step = a.step;

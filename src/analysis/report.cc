@@ -198,6 +198,7 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
   Report report;
   if (fleet.has_times) report.window = fleet.window;
   report.source = options.source;
+  if (quality.count("simulated") > 0) report.source = "SIMULATED fleet, " + report.source;
   report.by = options.by;
   const ClockVariance variance(fleet);
   Tally all;

@@ -45,6 +45,7 @@ constexpr CodeText kCodes[] = {
     {"partial_answer", "the server said that its answer is partial"},
     {"price_unknown", "no price for the GPU model: no dollars for groups that hold it"},
     {"server_warning", "the server sent a warning with its answer"},
+    {"simulated", "SIMULATED: samples of a fleet that does not exist"},
     {"shared_gpu", "several jobs at once on one GPU: its time was split equally among them"},
     {"tensor_zero_while_busy",
      "tensor activity exactly 0 while SMs are busy and power is high: no matrix work, or a stuck counter"},

@@ -74,6 +74,7 @@ Collector::Collector(const jobs::LabelRules& rules, jobs::HolderTable& holders,
 Collector::BindingId Collector::bind(std::span<const jobs::LabelView> labels, std::string_view scope) {
   Binding binding;
   binding.facts = rules_.apply(labels);
+  binding.scope = scope;
   const samples::GpuIdentity& gpu = binding.facts.gpu;
   if (!gpu.uuid.empty()) {
     binding.key = "u" + normalized_uuid(gpu.uuid);
@@ -132,6 +133,10 @@ std::uint32_t Collector::row(Gpu& gpu, units::Instant time) {
 
 void Collector::add(BindingId id, std::string_view raw_metric, units::Instant time, bool timed,
                     double raw) {
+  if (raw_metric == kSimulatedMetric) {
+    quality_.add("simulated", bindings_[id].scope);
+    return;
+  }
   Binding& binding = bindings_[id];
   const catalog::MetricAlias* alias = catalog::find_alias(
       raw_metric, binding.has_pipe ? std::optional<std::string_view>(binding.pipe) : std::nullopt);

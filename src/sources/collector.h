@@ -26,6 +26,9 @@
 
 namespace flopsight::sources {
 
+// A fleet that does not exist says so with a sample of this name, and everything made of it says so too.
+inline constexpr std::string_view kSimulatedMetric = "flopsight_simulated";
+
 class Collector {
  public:
   // All three are borrowed and must outlive the collector.
@@ -48,6 +51,7 @@ class Collector {
   struct Binding {
     jobs::LabelFacts facts;
     std::string key;     // identity
+    std::string scope;
     std::string pipe;    // label "pipe", "clock_type": what an alias may depend on
     bool has_pipe = false;
     std::int64_t gpu = -1;

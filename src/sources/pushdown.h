@@ -41,6 +41,7 @@ struct Plan {
   std::string presence_names;  // of one device metric besides the clock, may be empty
   std::string gpu_label;       // the label that joins activity and clock: "UUID"
   units::Seconds interval{60};  // of the scrapes, as seen at the end of the window
+  bool simulated = false;  // some of the server's fleet does not exist
   bool can_push_down = false;
   std::string reason;  // why not
 };

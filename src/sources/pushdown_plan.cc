@@ -3,6 +3,7 @@
 #include <map>
 
 #include "catalog/metrics.h"
+#include "sources/collector.h"
 #include "sources/pushdown.h"
 
 namespace flopsight::sources {
@@ -116,6 +117,7 @@ base::Result<Plan> make_plan(PrometheusClient& client, const std::string& match,
   Plan plan;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> names, client.label_values("__name__", window));
   for (const std::string& name : names) {
+    plan.simulated = plan.simulated || name == kSimulatedMetric;
     bool known = false;
     for (const catalog::MetricAlias& alias : catalog::metric_aliases()) known = known || alias.raw_name == name;
     if (known) plan.gpu_metrics.push_back(name);

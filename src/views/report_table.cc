@@ -8,7 +8,7 @@
 namespace flopsight::views {
 namespace {
 
-constexpr std::size_t kNameWidthMax = 44;
+constexpr std::size_t kNameWidthMax = 48;
 constexpr std::string_view kUnknown = "-";
 
 struct Column {
@@ -45,7 +45,10 @@ std::string with_band(const analysis::Summary& s) {
 std::string group_name(const analysis::Group& group, analysis::GroupBy by) {
   std::string name;
   for (const auto& [key, value] : group.key) {
-    if (!value || (by == analysis::GroupBy::kJob && key != "job" && key != "namespace")) continue;
+    if (!value || (by == analysis::GroupBy::kJob && key != "job" && key != "namespace") ||
+        (by == analysis::GroupBy::kGpu && (key == "host" || key == "index"))) {
+      continue;
+    }
     name += (name.empty() ? "" : ", ") + *value;
   }
   if (!name.empty()) return base::printable(name, kNameWidthMax);
@@ -76,7 +79,7 @@ void add_row(std::vector<Column>& columns, const std::string& name, const analys
 void drop_unknown(std::vector<Column>& columns, std::size_t first) {
   for (std::size_t i = columns.size(); i-- > first;) {
     const auto& cells = columns[i].cells;
-    if (std::all_of(cells.begin(), cells.end(), [](const auto& c) { return c == kUnknown; })) {
+    if (std::all_of(cells.begin(), cells.end(), [](const auto& c) { return c.empty() || c == kUnknown; })) {
       columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
@@ -112,6 +115,25 @@ std::string render(const std::vector<Column>& columns, std::size_t rule_before) 
     line([&](const Column& c) -> const std::string& { return c.cells[row]; });
   }
   return out;
+}
+
+// "where the time went: 31.8 % delivered, 4.5 % clock, …", of the allocated time.
+std::string waterfall_text(const analysis::Waterfall& w) {
+  std::string out;
+  const auto part = [&](const std::optional<double>& ratio, std::string_view name) {
+    if (ratio) out += fmt::format("{}{:.1f} % {}", out.empty() ? "" : ", ", *ratio * 100, name);
+  };
+  part(w.ofu_ratio, "delivered");
+  if (w.clock_loss_ratio && *w.clock_loss_ratio < 0) {
+    part(-*w.clock_loss_ratio, "gained by a clock above the reference");
+  } else {
+    part(w.clock_loss_ratio, "lost to the clock");
+  }
+  part(w.tensor_idle_sm_busy_ratio, "tensor pipe idle while SMs were busy");
+  part(w.sm_idle_ratio, "SMs idle");
+  part(w.tensor_idle_unsplit_ratio, "tensor pipe idle (SM activity not scraped)");
+  part(w.unmeasured_ratio, "unmeasured");
+  return "Of the fleet's allocated time: " + out + "\n\n";
 }
 
 // The GPUs without OFU, by reason: what a reader of an empty OFU column wants to know first.
@@ -156,6 +178,7 @@ std::string report_table(const analysis::Report& report) {
                                                     units::to_rfc3339(report.window->end)
                                               : std::string("an instant"));
   out += render(columns, fleet_row) + "\n";
+  if (report.fleet.ofu_ratio) out += waterfall_text(report.fleet_waterfall);
   out += unmeasured_text(report);
   out += "Assumed\n";
   for (const std::string& line : report.assumptions) out += "  " + base::printable(line, 400) + "\n";
