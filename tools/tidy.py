@@ -14,6 +14,8 @@ import subprocess
 import sys
 from typing import Iterator, NamedTuple
 
+from cpp_text import functions_of, line_of, strip_code
+
 FILE_LINES = 500
 FUNCTION_LINES = 60  # one screen
 SLACK_LINES = 20  # a recorded length this far above the truth must be lowered
@@ -36,6 +38,25 @@ IMPURE = {
     "chance": r"(?<![\w.:>])s?rand\s*\(|\bstd::s?rand\s*\(|\brandom_device\b",
 }
 
+# What only a program may do, not a library; and where threads may be started besides.
+APPS_ONLY = {
+    "ending the process": r"(?<![\w.>])(?:std::)?(?:_?exit|_Exit|quick_exit|abort)\s*\(",
+    "arguments of the program": r"\bargv\b",
+    "signals": r"(?<![\w.>])(?:std::)?(?:signal|sigaction)\s*\(",
+    "starting a thread": IMPURE["a thread"],
+}
+THREADED = ("net", "sources")
+ABORTS = "src/base/check.h"
+
+# A variable at namespace scope (the formatter puts it at the start of a line) or a static one in a function
+# or class, that is not constant.
+_TYPE_AND_NAME = r"[\w:][\w:<>,*& ]*[ >*&](\w+)(?:\[\w*\])?\s*(?:=[^=]|\{|;)"
+MUTABLE_GLOBAL = re.compile(
+    r"^(?!const|using|typedef|namespace|class|struct|union|enum|template|friend|extern|return|static|inline)"
+    + _TYPE_AND_NAME +
+    r"|\b(?:static|inline|thread_local) (?!const|inline|static|thread_local|namespace|struct|class)" + _TYPE_AND_NAME,
+    re.M)
+
 # Third-party header → who may include it. One owner means that the library is swapped in one file, and
 # its compile time is paid once. Benchmarks may include anything: peers stand beside us there.
 OWNERS = {
@@ -54,11 +75,11 @@ SYSTEM_HEADER = re.compile(
     r"[a-z_0-9]+|(?:sys|arpa|netinet)/\w+\.h|"
     r"(?:dlfcn|fcntl|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h")
 
-# What a number in a header measures, in its name; a qualifier may follow ("power_watts_max").
-UNIT_SUFFIX = re.compile(
+# What a number in a header measures, as a word of its name ("power_watts_max", "gpu_hours_lost"). A scale
+# turns one unit into another and has none of its own.
+UNIT_WORD = re.compile(
     r"(?:^|_)(?:seconds|bytes|hertz|watts|joules|celsius|tokens|flops|usd|ratio|total|hours|weight|intervals)2?"
-    r"(?:_per_[a-z_]+)?(?:_(?:min|max|mean|median|low|high|first|last|sum|p\d+))?$|"
-    r"^value(?:_min|_max)?$")
+    r"(?:_|$)|^value(?:_min|_max)?$|(?:^|_)scale$")
 RAW_DOUBLE = re.compile(
     r"^[ \t]*(?:mutable |const )?(?:double|float|std::(?:optional|vector)<double>)\s+(\w+)\s*"
     r"(?:=[^;()]*|\{[^;]*\})?;", re.M)
@@ -108,25 +129,6 @@ class Tree:
     def layers(self) -> dict[str, list[str]]:
         rows = re.findall(r"^([a-z_]+) *:(.*)$", self.text("src/LAYERS"), re.M)
         return {name: others.split() for name, others in rows}
-
-
-CODE_TOKEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|\bR"([^()\\ ]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
-    r"(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'", re.S)
-MACRO = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
-
-
-def strip_code(text: str) -> str:
-    def blank(match: re.Match[str]) -> str:
-        newlines = "\n" * match[0].count("\n")
-        return newlines if match[0].startswith("/") else '""' + newlines
-
-    text = CODE_TOKEN.sub(blank, text)
-    return MACRO.sub(lambda match: "\n" * match[0].count("\n"), text)
-
-
-def line_of(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
 
 
 def suffix_of(path: str) -> str:
@@ -202,13 +204,41 @@ def check_dependencies(tree: Tree) -> Findings:
 
 def check_pure(tree: Tree) -> Findings:
     for path in tree.named(*CODE):
-        if module_of(path) not in PURE or re.search(r"_(?:test|bench|fuzz)\.cc$", path):
+        if module_of(path) not in PURE or is_test(path):
             continue
         code = tree.code(path)
         for what, pattern in IMPURE.items():
             for match in re.finditer(pattern, code):
                 yield Finding(path, line_of(code, match.start()),
                               f"'{match[0].strip()}': a pure module may not reach for {what}")
+
+
+def is_test(path: str) -> bool:
+    """Tests, and headers that only tests include (test_….h)."""
+    return bool(re.search(r"_(?:test|bench|fuzz)\.cc$|/test_[^/]*\.h$", path))
+
+
+def check_apps_only(tree: Tree) -> Findings:
+    """Libraries are told what to do by arguments and answer by values; who started them is not theirs."""
+    for path in tree.named(*CODE):
+        module = module_of(path)
+        if module is None or is_test(path) or path == ABORTS:
+            continue
+        for what, pattern in APPS_ONLY.items():
+            if what == "starting a thread" and module in THREADED:
+                continue
+            for match in re.finditer(pattern, tree.code(path)):
+                yield Finding(path, line_of(tree.code(path), match.start()),
+                              f"'{match[0].strip()}': {what} is for apps/")
+
+
+def check_mutable_globals(tree: Tree) -> Findings:
+    for path in tree.named(*CODE):
+        if module_of(path) not in PURE or is_test(path):
+            continue
+        for match in MUTABLE_GLOBAL.finditer(tree.code(path)):
+            yield Finding(path, line_of(tree.code(path), match.start()),
+                          f"'{match[1] or match[2]}' can change and outlives a call: a pure module has no memory")
 
 
 def check_personalities(tree: Tree) -> Findings:
@@ -295,7 +325,13 @@ def check_line_references(tree: Tree) -> Findings:
                           f"'{match[0]}': name a symbol, lines move")
 
 
+# A path in backquotes. Those with a capitalised word or a wildcard are patterns ("tests/e2e/test_NAME.py").
+QUOTED_PATH = re.compile(r"`((?:docs|src|tools|apps|cmake|examples|benchmarks|tests|\.ci)/[\w/.-]*)`")
+PLACEHOLDER = re.compile(r"[A-Z]{3}")
+
+
 def check_links(tree: Tree) -> Findings:
+    """Links and quoted paths in documents lead to something in the tree."""
     known = set(tree.files)
     for path in tree.files:
         known.update(str(parent) for parent in pathlib.PurePosixPath(path).parents)
@@ -313,8 +349,10 @@ def check_links(tree: Tree) -> Findings:
                 elif part != ".":
                     parts.append(part)
             if ("/".join(parts) or ".") not in known:
-                yield Finding(path, line_of(text, match.start()),
-                              f"'{match[1]}' leads nowhere")
+                yield Finding(path, line_of(text, match.start()), f"'{match[1]}' leads nowhere")
+        for match in QUOTED_PATH.finditer(text):
+            if match[1].rstrip("/") not in known and not PLACEHOLDER.search(match[1]):
+                yield Finding(path, line_of(text, match.start()), f"'{match[1]}' is not in the tree")
 
 
 # --- lengths and ratchets ----------------------------------------------------------------------------
@@ -333,45 +371,6 @@ def recorded(tree: Tree) -> dict[str, Recorded]:
             limit = int(fields[1]) if len(fields) == 3 and fields[1].isdigit() else -1
             entries[fields[0]] = Recorded(number, limit)
     return entries
-
-
-FUNCTION_HEAD = re.compile(
-    r"(?P<name>[\w~]*)\s*(?P<open>\().*\)\s*"
-    r"(?:const|noexcept|override|final|mutable|&&?|try|->[^;]*|:[^;]*|requires\b.*|\s)*$", re.S)
-TYPE_HEAD = re.compile(
-    r"^\s*(?:template\s*<.*>\s*)?(?:inline\s+)?"
-    r"(?:namespace|class|struct|union|enum|extern)\b(?!.*\)\s*$)", re.S)
-TEST_HEAD = re.compile(r"\(\s*(\w+)\s*,\s*(\w+)\s*\)")
-
-
-def functions_of(code: str) -> Iterator[tuple[str, int, int]]:
-    """(name, line, lines) of each function of stripped C++. A function is a brace after a parameter list
-    that no other function encloses; its lambdas count with it."""
-    depth = 0  # open braces
-    body_depth = None  # of the function that we are in
-    name, start = "", 0
-    head = 0  # where the text before the next brace begins
-    for match in re.finditer(r"[{};]", code):
-        if match[0] == "{":
-            text = code[head:match.start()]
-            found = None
-            if body_depth is None and not TYPE_HEAD.match(text):
-                found = FUNCTION_HEAD.search(text)
-            if found:
-                body_depth = depth
-                start = head + len(text) - len(text.lstrip())
-                name = found["name"] or "lambda"
-                test = TEST_HEAD.match(text, found.start("open")) if name.isupper() else None
-                if test:
-                    name = f"{test[1]}.{test[2]}"
-            depth += 1
-        elif match[0] == "}":
-            depth -= 1
-            if depth == body_depth:
-                first = line_of(code, start)
-                yield name, first, line_of(code, match.start()) - first + 1
-                body_depth = None
-        head = match.end()
 
 
 def lengths_of(tree: Tree) -> Iterator[tuple[str, str, int, int, int]]:
@@ -424,7 +423,7 @@ def check_raw_doubles(tree: Tree) -> Findings:
             continue
         code = tree.code(path)
         for match in RAW_DOUBLE.finditer(code):
-            if not match[1].endswith("_") and not UNIT_SUFFIX.search(match[1]):
+            if not match[1].endswith("_") and not UNIT_WORD.search(match[1]):
                 found.append(Finding(path, line_of(code, match.start(1)),
                                      f"'{match[1]}': a number without a unit"))
     line, limit = recorded(tree).get("raw_double", Recorded(0, 0))

@@ -3,6 +3,7 @@
 
 import unittest
 
+import cpp_text
 import tidy
 
 LAYERS = "# who\nbase   :\nunits  :\nwire   : base units\nmodel  : units\n"
@@ -53,6 +54,31 @@ SAMPLES = {
             'std::getenv("X")', 'fopen("x", "r")', "std::ifstream in(p)", "std::thread t(f)",
             "std::jthread t(f)", "std::cout << 1", "std::cerr << 1", 'printf("x")', 'std::printf("x")',
             'fprintf(stderr, "x")', "rand()", "std::rand()", "std::random_device d")]),
+    "apps_only": (
+        [{"src/wire/a.cc": "x.exit(1);\nint on_exit(int);\n"},
+         {"src/net/a.cc": "std::jthread worker(f);\n"},
+         {"src/base/check.h": "std::abort();\n"},
+         {"src/wire/a_test.cc": "_exit(1);\nstd::thread t(f);\n"},
+         {"src/net/test_server.h": "_exit(1);\n"},
+         {"apps/flopsight/main.cc": "std::exit(argv[0] == nullptr);\n"}],
+        [{"src/wire/a.cc": f"{token};\n"} for token in (
+            "std::exit(2)", "exit(2)", "_exit(1)", "std::abort()", "f(argv)", "std::signal(SIGPIPE, SIG_IGN)")]
+        + [{"src/base/a.cc": "std::thread t(f);\n"}]),
+    "mutable_globals": (
+        [{"src/wire/a.cc": text} for text in (
+            "const int k = 1;\nconstexpr std::array<int, 2> kA = {1, 2};\nusing A = int;\n",
+            "int f(int x);\nint A::f(int x) {\n  int y = x;\n  return y == 1;\n}\n",
+            "struct A {\n  int x = 0;\n  static A create(int x);\n  static constexpr int k = 1;\n};\n",
+            "A::A() = default;\nA& A::operator=(A&&) noexcept = default;\nstatic int f() { return 1; }\n",
+            "int f() {\n  static const std::map<int, int> table = make();\n  return table.at(1);\n}\n",
+            "inline constexpr int k = 1;\nextern const int j;\nenum class E { a };\nnamespace x {\n}\n")]
+        + [{"src/net/a.cc": "int calls = 0;\n"}, {"src/wire/a_test.cc": "int calls = 0;\n"}],
+        [{"src/wire/a.cc": text} for text in (
+            "int calls = 0;\n", "std::map<std::string, int> cache;\n", "A* a;\n", "int table[256];\n",
+            "static int calls = 0;\n", "inline int calls{0};\n", "thread_local A a;\n",
+            "int f() {\n  static int calls = 0;\n  return ++calls;\n}\n",
+            "struct A {\n  static inline int calls = 0;\n};\n",
+            "int f() {\n  static std::vector<int> memo = make(1);\n  return 1;\n}\n")]),
     "personalities": (
         [{"src/wire/a.cc": "#if defined(__clang__)\n#endif\n// #ifdef USE_X\n"}],
         [{"src/wire/a.cc": "#ifdef USE_ZSTD\n#endif\n"},
@@ -91,8 +117,10 @@ SAMPLES = {
     "links": (
         [{"docs/a.md": "[x](b.md#part) [y](../README.md) [z](https://x.org) [here](#top) [d](../src/)\n",
           "docs/b.md": "", "README.md": "[docs](docs) [a](./docs/a.md)"},
-         {"README.md": "```\n[x](nowhere.md)\n```\n"}],
-        [{"README.md": "[x](nowhere.md)\n"}, {"docs/a.md": "[x](../docs/b.md)\n"},
+         {"README.md": "```\n[x](nowhere.md)\n```\n"},
+         {"README.md": "`src/LAYERS`, `src/`, `src/MODULE/NAME_fuzz.cc`, `src/*.cc`, `docs`\n"}],
+        [{"README.md": "see `docs/gone.md`\n"}, {"README.md": "see `src/gone/`\n"},
+         {"README.md": "[x](nowhere.md)\n"}, {"docs/a.md": "[x](../docs/b.md)\n"},
          {"docs/a.md": "[x](../../README.md)\n", "README.md": ""}]),
     "lengths": (
         [{"src/wire/a.cc": "int a;\n" * 500},
@@ -112,7 +140,7 @@ SAMPLES = {
          {"src/wire/a.cc": LONG, tidy.EXCEPTIONS: "src/wire/a.cc:f 80\n"}]),
     "raw_doubles": (
         [{"src/wire/a.h": "struct A {\n  double power_watts;\n  double value = 0;\n"
-                          "  std::optional<double> power_watts_max;\n  units::Hertz clock;\n};\n"},
+                          "  std::optional<double> power_watts_max;\n  double gpu_hours_lost;\n  units::Hertz clock;\n};\n"},
          {"src/wire/a.h": "double mean(double x);\nclass A {\n  double sum_ = 0;\n};\n"},
          {"src/base/json.h": "struct A {\n  double number;\n};\n"},
          {"src/wire/a.h": "struct A {\n  double x;\n};\n", tidy.EXCEPTIONS: "raw_double 1 why\n"}],
@@ -147,7 +175,7 @@ class Checks(unittest.TestCase):
 
 class Functions(unittest.TestCase):
     def functions(self, text: str) -> list[tuple[str, int, int]]:
-        return list(tidy.functions_of(tidy.strip_code(text)))
+        return list(cpp_text.functions_of(cpp_text.strip_code(text)))
 
     def test_names_and_lengths(self):
         text = ("namespace a {\n\nA::A(int x)\n    : x_(x) {\n  f();\n}\n"
