@@ -98,6 +98,20 @@ TEST(LabelRules, a_metric_of_one_driver_version_can_be_ignored) {
   EXPECT_FALSE(rules->ignores("DCGM_FI_PROF_SM_ACTIVE", "525.60.13"));
 }
 
+TEST(LabelRules, an_index_map_turns_the_scrapes_index_into_the_schedulers) {
+  const auto rules = LabelRules::parse(R"({"index_map": {"n1": {"6": 0, "7": "1"}}})");
+  ASSERT_TRUE(rules.ok()) << rules.error().message;
+  const auto index_of = [&](std::string_view host, std::string_view index) {
+    const std::vector<LabelView> labels = {{"Hostname", host}, {"gpu", index}};
+    return rules->apply(labels).gpu.index;
+  };
+  EXPECT_EQ(index_of("n1", "6"), "0");
+  EXPECT_EQ(index_of("n1", "7"), "1");
+  EXPECT_EQ(index_of("n1", "5"), "5");
+  EXPECT_EQ(index_of("n10", "6"), "6");
+  EXPECT_THAT(LabelRules::parse(R"({"index_map": {"n1": 3}})").error().message, HasSubstr("index_map"));
+}
+
 TEST(Hosts, names_match_exactly_or_as_short_form_never_by_prefix) {
   EXPECT_TRUE(same_host("n1", "n1"));
   EXPECT_TRUE(same_host("n1", "n1.cluster.example"));

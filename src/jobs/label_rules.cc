@@ -94,7 +94,7 @@ base::Result<std::map<std::string, std::map<std::string, std::string>>> host_ind
     const base::json::Value& value) {
   std::map<std::string, std::map<std::string, std::string>> out;
   const Error wrong{ErrorCode::kInvalid,
-                    "key \"index_map\": expected {host: {index in the job's tool: index in the scrape}}"};
+                    "key \"index_map\": expected {host: {index in the scrape: index in the jobs file}}"};
   if (value.as_object() == nullptr) return wrong;
   for (const auto& [host, pairs] : *value.as_object()) {
     if (pairs.as_object() == nullptr) return wrong;
@@ -212,6 +212,11 @@ LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
   });
   if (host_label == "instance" || host_label == "exported_instance") {
     facts.gpu.host = std::string(without_port(facts.gpu.host));
+  }
+  if (const auto host = index_map_.find(facts.gpu.host); host != index_map_.end()) {
+    if (const auto to = host->second.find(facts.gpu.index); to != host->second.end()) {
+      facts.gpu.index = to->second;
+    }
   }
   for (const HolderRule& rule : holders_) {
     const std::string_view job = value_of(labels, rule.job);
