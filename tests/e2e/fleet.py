@@ -2,11 +2,24 @@
 
 Samples every 30 s over three hours from START. The truth is the plain reading of the rules: a sample holds until the
 next one, longer holes are unmeasured, GPU time is counted once.
+
+run_report runs the program (FLOPSIGHT_BINARY), check_sums holds a report to what is always true of one.
 """
 
+import json
+import os
+import pathlib
 import random
+import subprocess
 
 from servers import Series
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("FLOPSIGHT_BINARY", str(ROOT / "build" / "release" / "flopsight"))
+SUMMARY_KEYS = ("gpu_count gpu_hours_allocated gpu_hours_delivered gpu_hours_lost gpu_hours_unmeasured ofu_ratio "
+                "ofu_ratio_low ofu_ratio_high tensor_active_ratio sm_clock_hertz_mean coverage_ratio cost_usd "
+                "cost_lost_usd cost_unmeasured_usd").split()
+HOURS_KEYS = [key for key in SUMMARY_KEYS if key.startswith("gpu_hours_")]
 
 START = 1_767_225_600  # 2026-01-01T00:00:00Z
 STEP = 30
@@ -107,3 +120,47 @@ def standard_fleet() -> Fleet:
     fleet.gpu_count += 1
     fleet._book(None, SECONDS * 2 / 7)  # slices that no instance holds
     return fleet
+
+
+def run_report(*arguments, timeout: float = 300) -> subprocess.CompletedProcess:
+    """flopsight report ARGUMENTS, as text; the proxies of the environment are left out."""
+    clean = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    return subprocess.run([BINARY, "report", *map(str, arguments)], env=clean, text=True, timeout=timeout,
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+def report(test, *arguments) -> dict:
+    """The report as JSON; the test fails on another exit code than 0 or a word on standard error."""
+    run = run_report(*arguments, "--format", "json")
+    test.assertEqual((run.returncode, run.stderr), (0, ""), arguments)
+    return json.loads(run.stdout)
+
+
+def window(start: int = START, end: int = START + SECONDS) -> list[str]:
+    return ["--start", str(start), "--end", str(end)]
+
+
+def groups_by(report_json: dict, key: str) -> dict:
+    """{value of the key: group}; the groups of a report have it once each."""
+    groups = {group["key"][key]: group for group in report_json["groups"]}
+    assert len(groups) == len(report_json["groups"]), "a group twice"
+    return groups
+
+
+def check_sums(test, report_json: dict, groups_count_gpus_once: bool = False):
+    """Hours add up within each summary, and the groups to the fleet."""
+    fleet = report_json["fleet"]
+    for summary in [fleet, *report_json["groups"]]:
+        parts = sum(summary["gpu_hours_" + part] for part in ("delivered", "lost", "unmeasured"))
+        test.assertAlmostEqual(parts, summary["gpu_hours_allocated"], delta=1e-9 * max(1, parts))
+        for key in HOURS_KEYS:
+            test.assertGreaterEqual(summary[key], -1e-12, key)
+    for key in HOURS_KEYS:
+        total = sum(group[key] for group in report_json["groups"])
+        test.assertAlmostEqual(total, fleet[key], delta=1e-9 * max(1, total), msg=key)
+    if groups_count_gpus_once:
+        test.assertEqual(sum(group["gpu_count"] for group in report_json["groups"]), fleet["gpu_count"])
+
+
+def quality_codes(report_json: dict) -> dict[str, int]:
+    return {entry["code"]: entry["count"] for entry in report_json["quality"]}
