@@ -163,11 +163,11 @@ void Collector::add(BindingId id, std::string_view raw_metric, units::Instant ti
   if (!reading.present()) {
     quality_.add(samples::absent_reason_name(reading.reason()), place(raw_metric, gpu));
   }
-  store(target, binding, *alias, time, raw);
+  store(target, binding, *alias, time, reading);
 }
 
 void Collector::store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
-                      units::Instant time, double raw) {
+                      units::Instant time, const Reading& reading) {
   const std::uint32_t at = row(gpu, time);
   GpuScrape& scrape = gpu.timeline.scrapes[at];
   if (binding.holder >= 0) {
@@ -176,7 +176,6 @@ void Collector::store(Gpu& gpu, const Binding& binding, const catalog::MetricAli
       scrape.holders.insert(std::lower_bound(scrape.holders.begin(), scrape.holders.end(), id), id);
     }
   }
-  const Reading reading = samples::judge(catalog::info(alias.metric), alias.scale, raw);
   Reading& slot = scrape.reading(alias.metric);
   if (!scrape.saw(alias.metric)) {
     slot = reading;

@@ -65,7 +65,7 @@ class Collector {
   };
 
   void store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
-             units::Instant time, double raw);
+             units::Instant time, const samples::Reading& reading);
   std::uint32_t row(Gpu& gpu, units::Instant time);
   Gpu& gpu_of(Binding& binding);
   void join_by_index();
