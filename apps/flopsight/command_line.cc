@@ -37,7 +37,7 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
   app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue");
   app.add_option("--reference-clock", t.reference, "auto|nvml-max|a clock in MHz")->capture_default_str();
   app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
-  app.add_option("--top", a.top, "show only so many groups")->check(CLI::PositiveNumber);
+  app.add_option("--top", a.top, "show only so many groups")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   app.add_flag("--quiet", a.quiet, "no progress on the terminal");
   app.add_option("--bearer-token-file", a.bearer_token_path, "file with a bearer token")->group("HTTP");
   app.add_option("--basic-user", a.basic_user, "user of basic authentication")->group("HTTP");
@@ -153,7 +153,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const bool of_report = report_app->parsed();
-    return Said{kExitDone, of_report ? report_app->help() : docs_app->parsed() ? docs_app->help() : app.help()};
+    return Said{kExitDone, of_report ? report_app->help("flopsight") : docs_app->parsed() ? docs_app->help("flopsight") : app.help()};
   } catch (const CLI::CallForVersion&) {
     return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
   } catch (const CLI::ParseError& error) {

@@ -85,9 +85,14 @@ int run_report(const ReportArguments& a, const Env& env) {
 
   SourceResult source;
   auto status = !a.files.empty()     ? roll_files(a.files, settings, source)
-                : !a.scrapes.empty() ? roll_scrapes(a.scrapes, settings, source)
+                : !a.scrapes.empty() ? roll_scrapes(a.scrapes, settings, env.now(), source)
                                      : roll_prometheus(a, *window, settings, env, source);
   if (!status.ok()) return fail(status.error(), env);
+  if (window && !source.fleet.gpus.empty() && !source.fleet.has_times) {
+    return fail({base::ErrorCode::kInvalid,
+                 source.name + ": no timestamps, expected some for --start, --end or --since"},
+                env);
+  }
   // From here on the fleet is complete: GPUs that only the jobs file knows are added as unmeasured.
   rollups::add_unseen_gpus(source.fleet, settings.fleet, settings.jobs, source.holders, source.quality);
   if (source.fleet.gpus.empty()) {

@@ -28,7 +28,7 @@ base::Status roll_files(const std::vector<std::string>& paths, const ReportSetti
 }
 
 base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSettings& settings,
-                          SourceResult& out) {
+                          units::Instant now, SourceResult& out) {
   out.name = urls.size() == 1 ? net::url_without_credentials(urls[0])
                               : std::to_string(urls.size()) + " endpoints";
   FLOPSIGHT_ASSIGN_OR_RETURN(net::HttpClient http, net::HttpClient::create(settings.http));
@@ -56,7 +56,9 @@ base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSett
     }
   });
   if (failures.size() == urls.size()) return failures.front();
-  out.fleet = rollups::roll_fleet(collector.take(), settings.fleet, settings.jobs, out.holders, out.quality);
+  rollups::FleetOptions options = settings.fleet;
+  options.integrate.instant = now;
+  out.fleet = rollups::roll_fleet(collector.take(), options, settings.jobs, out.holders, out.quality);
   return {};
 }
 

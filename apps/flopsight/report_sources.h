@@ -40,7 +40,7 @@ base::Status roll_files(const std::vector<std::string>& paths, const ReportSetti
 
 // An endpoint that does not answer is noted; an error only when none does.
 base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSettings& settings,
-                          SourceResult& out);
+                          units::Instant now, SourceResult& out);
 
 base::Status roll_prometheus(const ReportArguments& arguments, units::Window window,
                              const ReportSettings& settings, const Env& env, SourceResult& out);

@@ -151,12 +151,21 @@ Fleet roll_fleet(std::vector<GpuTimeline> timelines, const FleetOptions& options
   Fleet fleet;
   fleet.window = options.integrate.window;
   if (timelines.empty()) return fleet;
-  if (!options.integrate.window && only_instants(timelines)) {
+  const bool untimed = std::none_of(timelines.begin(), timelines.end(),
+                                    [](const GpuTimeline& t) { return t.has_times; });
+  if (untimed || (!options.integrate.window && only_instants(timelines))) {
     fleet.has_times = false;
     for (GpuTimeline& timeline : timelines) {
       if (timeline.has_times) quality.add("timestamps_ignored", gpu_label(timeline.gpu));
       timeline.has_times = false;
     }
+  }
+  for (GpuTimeline& timeline : timelines) {
+    if (!fleet.has_times || timeline.has_times) continue;
+    // Beside GPUs with times, a scrape without one says that the GPU is there and nothing of when.
+    quality.add("untimed_scrape", gpu_label(timeline.gpu), timeline.scrapes.size());
+    timeline.scrapes.clear();
+    timeline.has_times = true;
   }
   screen_hosts(timelines, options, quality);
   if (fleet.has_times && !fleet.window) {

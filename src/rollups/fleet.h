@@ -31,6 +31,7 @@ struct Fleet {
   void append(Fleet other);
 };
 
+// Where no timeline has times the result is a set of instants, whatever the window.
 Fleet roll_fleet(std::vector<samples::GpuTimeline> timelines, const FleetOptions& options,
                  const jobs::JobTable& jobs, jobs::HolderTable& holders,
                  samples::QualityLog& quality);

@@ -126,6 +126,18 @@ class FileJobs {
     return out;
   }
 
+  // For a scrape of unknown time: the labels; else the one job that ever holds the GPU, or those without an end.
+  std::vector<HolderId> holders_at_some_time(const std::vector<HolderId>& labelled) {
+    if (!labelled.empty()) return labelled;
+    std::vector<HolderId> out;
+    for (const jobs::JobRecord* record : records_) {
+      if (records_.size() == 1 || !record->end) out.push_back(holders_.intern(record->holder()));
+    }
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+
  private:
   // Every record of that name has ended by t.
   bool ended_by(const std::string& job, units::Instant t) const {
@@ -174,11 +186,9 @@ void integrate_instants(const samples::GpuTimeline& timeline, double weight,
       piece.ofu = samples::Absent{saw_nothing ? AbsentReason::kNotSeen : AbsentReason::kNoTensorCounter};
     }
     std::vector<HolderId> who = s.holders;
-    // An instant without a time is only comparable with jobs when the caller says when it was.
-    if (!file.empty() && options.window) {
-      who = file.holders_at(options.window->start, s.holders, quality);
-    } else if (!file.empty() && who.empty()) {
-      who = file.holders_at(units::Instant{}, {}, quality);
+    if (!file.empty()) {
+      who = options.instant ? file.holders_at(*options.instant, s.holders, quality)
+                            : file.holders_at_some_time(s.holders);
     }
     add_shared(out, who, false, seconds, &piece, AbsentReason::kNoTensorCounter);
     if (piece.ofu.present() && piece.ofu.value() > 1) quality.add("ofu_above_one", gpu_label(out.gpu));

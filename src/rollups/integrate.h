@@ -36,6 +36,9 @@ struct IntegrateOptions {
   double gap_intervals = 2.5;
   double bridge_intervals = 2;
   units::Seconds step_default{60};  // for a GPU with a single scrape in the window
+  // When an instant was, if the caller knows (a live scrape). Otherwise a jobs file attributes an instant where one
+  // job alone ever holds the GPU, or by the jobs that have no end.
+  std::optional<units::Instant> instant;
 };
 
 // The time one holder had of one GPU.

@@ -326,6 +326,26 @@ TEST(Integrate, instants_share_one_unit_of_time_per_gpu) {
   EXPECT_NEAR(totals.delivered_seconds / totals.measured_seconds, 0.4, 1e-12);
 }
 
+TEST(Holders, an_instant_of_unknown_time_goes_to_the_only_job_or_to_those_without_end) {
+  const auto job_of = [](const char* csv) {
+    World world;
+    auto jobs = jobs::parse_jobs(csv);
+    EXPECT_TRUE(jobs.ok());
+    world.jobs = jobs::JobTable(*jobs);
+    GpuTimeline gpu;
+    gpu.has_times = false;
+    gpu.gpu.host = "n1";
+    gpu.gpu.index = "0";
+    gpu.scrapes = {scrape(0, 0.5)};
+    const GpuTime result = world.run(gpu);
+    const auto holder = result.portions.at(0).holder;
+    return holder ? world.holders.at(*holder).job : std::string("nobody");
+  };
+  EXPECT_EQ(job_of("job,hosts,gpus,start,end\na,n1,0,10,50\n"), "a");
+  EXPECT_EQ(job_of("job,hosts,gpus,start,end\na,n1,0,10,50\nb,n1,0,50,\n"), "b");
+  EXPECT_EQ(job_of("job,hosts,gpus,start,end\na,n1,0,10,50\nb,n1,0,50,60\n"), "nobody");
+}
+
 TEST(Totals, merging_is_associative) {
   std::mt19937 random(7);
   std::vector<Totals> parts(3);
