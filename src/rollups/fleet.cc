@@ -119,8 +119,9 @@ void add_mig_rests(Fleet& fleet) {
     }
   }
   const double whole_seconds = !fleet.has_times ? 1.0 : fleet.window ? fleet.window->length().value : 0;
-  for (const auto& [uuid, seconds] : instance_seconds_by_uuid) {
-    const double rest_seconds = whole_seconds - seconds;
+  for (const auto& entry : instance_seconds_by_uuid) {
+    const std::string& uuid = entry.first;
+    const double rest_seconds = whole_seconds - entry.second;
     if (rest_seconds < whole_seconds * 1e-9) continue;
     const auto member = std::find_if(fleet.gpus.begin(), fleet.gpus.end(),
                                      [&](const GpuTime& g) { return g.gpu.uuid == uuid; });
