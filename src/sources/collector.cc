@@ -101,7 +101,10 @@ Collector::Gpu& Collector::gpu_of(Binding& binding) {
     if (is_new) {
       gpus_.emplace_back();
       if (binding.facts.gpu.uuid.empty()) {
-        quality_.add("gpu_without_uuid", binding.facts.gpu.host + " " + binding.facts.gpu.index);
+        const samples::GpuIdentity& gpu = binding.facts.gpu;
+        quality_.add("gpu_without_uuid",
+                     (gpu.host.empty() ? binding.scope : gpu.host) +
+                         (binding.facts.masked_uuid ? ", UUID masked" : ", index " + gpu.index));
       }
     }
     binding.gpu = at->second;
