@@ -181,7 +181,7 @@ class Credentials(ReportFails):
         with Proxy(self.server.url, lambda h: h["X-Scope-OrgID"] == "a") as proxy:
             self.check_answer(proxy.url, "--header", "X-Scope-OrgID: a")
             self.check_failure("--prometheus", proxy.url, *window(), "--header", "X-Scope-OrgID: b", said=["401"])
-            self.check_failure("--prometheus", proxy.url, *window(), "--header", "X-Scope-OrgID", said=["Name: value"])
+            self.check_failure("--prometheus", proxy.url, "--header", "X-Scope-OrgID", said=["Name: value"])
 
     def certificate(self, name, address):
         """(certificate, key): signed by itself."""
