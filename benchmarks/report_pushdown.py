@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """`flopsight report --prometheus` over a day of 2,000 GPUs, against the server's own time.
 
-A VictoriaMetrics is filled with three metrics of each GPU, every 30 s: 17 million samples. As in a real cluster, hosts of
-8 GPUs are scraped at times of their own, jobs of 8 to 512 GPUs follow each other with idle time between them, and a job's
-labels come and go with it, so that each GPU has several series a metric. Then, in turns:
+A VictoriaMetrics is filled with three metrics of each GPU, every 30 s: 17 million samples. As in a real cluster, hosts
+of 8 GPUs are scraped at times of their own, jobs of 8 to 512 GPUs follow each other with idle time between them, and a
+job's labels come and go with it, so that each GPU has several series a metric. Then, in turns:
 
   the report, arithmetic pushed down (--step 60s)     wall time, peak memory
   the queries that it sends, from a plain client      its floor: the server's work and the transfer
