@@ -7,7 +7,9 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DI
 function(flopsight_test_target NAME)
   target_link_libraries(${NAME} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${NAME} PRIVATE FLOPSIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${NAME} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS fast)
+  # Tests that want real servers are run by tests/e2e, which starts them.
+  gtest_discover_tests(${NAME} DISCOVERY_MODE PRE_TEST TEST_FILTER "-*RealServer*"
+    PROPERTIES LABELS fast)
 endfunction()
 
 function(add_module NAME)

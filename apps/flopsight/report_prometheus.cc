@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <ostream>
+#include <set>
 
 #include "report_sources.h"
 #include "rollups/pushed.h"
@@ -98,22 +99,24 @@ Status roll_raw(const Context& c, const std::vector<std::string>& gpus) {
   return {};
 }
 
-// All GPUs of the window by the label that names them, those of one host together. Empty: no such label.
-base::Result<std::vector<std::string>> list_gpus(const Context& c) {
-  std::vector<std::string> out;
-  if (c.plan.gpu_label.empty()) return out;
-  std::string names;
+// Adds the GPUs seen in a window, with their hosts; a window that the server finds too long is halved.
+Status find_gpus(const Context& c, units::Window window,
+                 std::map<std::pair<std::string, std::string>, bool>& by_host) {
+  std::string names, hosts;
   for (const std::string& name : c.plan.gpu_metrics) names += (names.empty() ? "" : "|") + name;
-  std::string hosts;
   for (const std::string& label : c.settings.rules.names_of("host")) hosts += "," + label;
   const std::string query =
       "group by (" + c.plan.gpu_label + hosts + ") (last_over_time({__name__=~\"" + names + "\"" +
       (c.arguments.match.empty() ? "" : "," + c.arguments.match) + "}[" +
-      std::to_string(std::llround(c.window.length().value)) + "s]))";
-  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer,
-                             c.client.query(query, c.window.end - units::Seconds(0.001)));
-  std::map<std::pair<std::string, std::string>, bool> by_host;
-  for (const wire::ApiSeries& series : answer.series) {
+      std::to_string(std::llround(window.length().value * 1000)) + "ms]))";
+  const auto answer = c.client.query(query, window.end - units::Seconds(0.001));
+  if (!answer.ok()) {
+    if (answer.error().code != base::ErrorCode::kLimit || window.length().value < 60) return answer.error();
+    const units::Instant middle = window.start + window.length() / 2;
+    FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, {window.start, middle}, by_host));
+    return find_gpus(c, {middle, window.end}, by_host);
+  }
+  for (const wire::ApiSeries& series : answer->series) {
     std::vector<jobs::LabelView> labels;
     std::string gpu;
     for (const auto& [name, value] : series.labels) {
@@ -122,8 +125,18 @@ base::Result<std::vector<std::string>> list_gpus(const Context& c) {
     }
     if (!gpu.empty()) by_host[{c.settings.rules.apply(labels).gpu.host, gpu}] = true;
   }
+  return {};
+}
+
+// All GPUs of the window by the label that names them, those of one host together. Empty: no such label.
+base::Result<std::vector<std::string>> list_gpus(const Context& c) {
+  std::vector<std::string> out;
+  if (c.plan.gpu_label.empty()) return out;
+  std::map<std::pair<std::string, std::string>, bool> by_host;
+  FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, c.window, by_host));
+  std::set<std::string> listed;
   for (const auto& [key, unused] : by_host) {
-    if (std::find(out.begin(), out.end(), key.second) == out.end()) out.push_back(key.second);
+    if (listed.insert(key.second).second) out.push_back(key.second);
   }
   return out;
 }

@@ -41,13 +41,13 @@ class Expressions {
     std::vector<std::string> names = rules.label_names();
     std::erase(names, "instance");
     std::erase(names, "exported_instance");
-    by_ = "max by (" + join(names) + ")";
+    by_ = "avg by (" + join(names) + ")";
     tensor_ = ranged(by_, plan.tensor_names, plan.tensor_scale,
                      catalog::info(catalog::Metric::kTensorActive).value_min,
                      catalog::info(catalog::Metric::kTensorActive).value_max);
     const auto& clock = catalog::info(catalog::Metric::kSmClock);
     clock_ = ranged(by_, plan.clock_names, plan.clock_scale, clock.value_min, clock.value_max);
-    clock_of_gpu_ = ranged("max by (" + plan.gpu_label + ")", plan.clock_names, plan.clock_scale,
+    clock_of_gpu_ = ranged("avg by (" + plan.gpu_label + ")", plan.clock_names, plan.clock_scale,
                            clock.value_min, clock.value_max);
   }
 
@@ -55,14 +55,15 @@ class Expressions {
   std::string tensor_clock() const { return tensor_ + " *" + on() + "group_left() " + clock_of_gpu_; }
   std::string tensor_measured() const { return tensor_ + " and" + on() + clock_of_gpu_; }
   std::string tensor_squared() const { return "(" + tensor_measured() + ") ^ 2"; }
-  std::string clock() const { return clock_; }
+  std::string clock_megahertz() const { return clock_ + " * " + literal(plan_.clock_scale / 1e6); }
+  // One selector over all names: `or` between three would read the labels three times over.
   std::string presence() const {
-    std::string out = clock_ + " or " + tensor_;
-    if (!plan_.presence_names.empty()) out += " or " + held(by_, plan_.presence_names);
-    return out;
+    std::string names = plan_.clock_names + "|" + plan_.tensor_names;
+    if (!plan_.presence_names.empty()) names += "|" + plan_.presence_names;
+    return held(by_, names);
   }
   std::string busy_clock() const {
-    return clock_of_gpu_ + " and" + on() + "(max by (" + plan_.gpu_label + ")(" + tensor_ + ") >= 0.01)";
+    return clock_of_gpu_ + " and" + on() + "(avg by (" + plan_.gpu_label + ")(" + tensor_ + ") >= 0.01)";
   }
   std::string held(const std::string& by, const std::string& names) const {
     return by + "(last_over_time({__name__=~\"" + names + "\"" + match_ + "}" + hold_ + "))";
@@ -83,8 +84,7 @@ class Expressions {
 // Spans by their labels, gathered over queries and pieces.
 class Gatherer {
  public:
-  Gatherer(const jobs::LabelRules& rules, jobs::HolderTable& holders, std::string gpu_label)
-      : rules_(rules), holders_(holders), gpu_label_(std::move(gpu_label)) {}
+  Gatherer(const jobs::LabelRules& rules, jobs::HolderTable& holders) : rules_(rules), holders_(holders) {}
 
   PushedSpan& span(const wire::ApiSeries& series) {
     std::vector<jobs::LabelView> labels;
@@ -104,16 +104,21 @@ class Gatherer {
     }
     return at->second;
   }
-  // By the joining label alone.
-  template <typename Visit>
-  void each_of(const std::string& uuid, Visit visit) {
-    for (auto& [key, span] : spans_) {
-      if (key.uuid == normalized_uuid(uuid)) visit(span);
-    }
+  void add_busy(const std::string& uuid, double steps, double hertz2) {
+    Busy& busy = busy_[normalized_uuid(uuid)];
+    busy.steps += steps;
+    busy.hertz2_weighted += hertz2 * steps;
   }
   std::vector<PushedSpan> take() {
     std::vector<PushedSpan> out;
-    for (auto& [key, span] : spans_) out.push_back(std::move(span));
+    for (auto& [key, span] : spans_) {
+      // The variance belongs to the GPU and is given to each of its spans.
+      if (const auto busy = busy_.find(key.uuid); busy != busy_.end()) {
+        span.busy_steps = static_cast<std::uint64_t>(std::llround(busy->second.steps));
+        span.clock_variance_hertz2_weighted = busy->second.hertz2_weighted;
+      }
+      out.push_back(std::move(span));
+    }
     return out;
   }
 
@@ -125,8 +130,12 @@ class Gatherer {
   };
   const jobs::LabelRules& rules_;
   jobs::HolderTable& holders_;
-  std::string gpu_label_;
+  struct Busy {
+    double steps = 0;
+    double hertz2_weighted = 0;
+  };
   std::map<Key, PushedSpan> spans_;
+  std::map<std::string, Busy> busy_;
 };
 
 std::string label_of(const wire::ApiSeries& series, const std::string& name) {
@@ -147,6 +156,14 @@ struct Question {
   std::string inside;
   std::function<void(const wire::ApiSeries&, double value)> take;
 };
+
+// Sum and count in one query: each value has a power of two added that the sum of a piece's values stays below, so
+// that the sum's high part counts the steps. Exact for steps_max steps: 102 (a percentage) and 5,000 (MHz) times
+// that are below the units, and 2^34 * 2^12 leaves seven bits behind the comma of a megahertz.
+constexpr double kPieceStepsMax = 4096;
+constexpr double kTensorUnit = 1048576;       // 2^20
+constexpr double kClockUnit = 17179869184.0;  // 2^34
+std::string packed(const std::string& inside, double unit) { return "(" + inside + ") + " + literal(unit); }
 
 std::vector<Question> questions(const Expressions& e, const Plan& plan, Gatherer& into) {
   const double tensor_scale = plan.tensor_scale, clock_scale = plan.clock_scale;
@@ -171,18 +188,22 @@ std::vector<Question> questions(const Expressions& e, const Plan& plan, Gatherer
        [&into, tensor_scale, clock_scale](const auto& s, double v) {
          into.span(s).tensor_clock_hertz_sum += v * tensor_scale * clock_scale;
        }},
-      {"count_over_time", e.tensor_measured(),
-       [&into, count](const auto& s, double v) { into.span(s).measured_steps += count(v); }},
-      {"sum_over_time", e.tensor_measured(),
-       [&into, tensor_scale](const auto& s, double v) { into.span(s).tensor_ratio_sum += v * tensor_scale; }},
+      {"sum_over_time", packed(e.tensor_measured(), kTensorUnit),
+       [&into, count, tensor_scale](const auto& s, double v) {
+         const double steps = std::floor(v / kTensorUnit);
+         into.span(s).measured_steps += count(steps);
+         into.span(s).tensor_ratio_sum += (v - steps * kTensorUnit) * tensor_scale;
+       }},
       {"sum_over_time", e.tensor_squared(),
        [&into, tensor_scale](const auto& s, double v) {
          into.span(s).tensor_squared_ratio_sum += v * tensor_scale * tensor_scale;
        }},
-      {"sum_over_time", e.clock(),
-       [&into, clock_scale](const auto& s, double v) { into.span(s).clock_hertz_sum += v * clock_scale; }},
-      {"count_over_time", e.clock(),
-       [&into, count](const auto& s, double v) { into.span(s).clock_steps += count(v); }},
+      {"sum_over_time", packed(e.clock_megahertz(), kClockUnit),
+       [&into, count](const auto& s, double v) {
+         const double steps = std::floor(v / kClockUnit);
+         into.span(s).clock_steps += count(steps);
+         into.span(s).clock_hertz_sum += (v - steps * kClockUnit) * 1e6;
+       }},
   };
 }
 
@@ -200,10 +221,7 @@ base::Status ask_busy_clock(PrometheusClient& client, const Plan& plan, const Ex
     const std::string gpu = label_of(series, plan.gpu_label);
     const double steps = busy[gpu];
     const double hertz2 = series.points.back().value * plan.clock_scale * plan.clock_scale;
-    into.each_of(gpu, [&](PushedSpan& span) {
-      span.clock_variance_hertz2_weighted += hertz2 * steps;
-      span.busy_steps += static_cast<std::uint64_t>(std::llround(steps));
-    });
+    into.add_busy(gpu, steps, hertz2);
   }
   return {};
 }
@@ -242,29 +260,34 @@ std::set<std::string> overlapping(const std::vector<PushedSpan>& spans, units::S
   return out;
 }
 
-}  // namespace
+// How many series the window holds, as seen at a few moments of it.
+base::Result<double> series_count(PrometheusClient& client, const Plan& plan, const PushdownOptions& options) {
+  const units::Seconds look(std::clamp(options.window.length().value, 1.0, 1800.0));
+  const std::string query = "count(last_over_time({__name__=~\"" + plan.clock_names + "|" +
+                            plan.tensor_names + "\"" + (options.match.empty() ? "" : "," + options.match) +
+                            "}[" + std::to_string(std::llround(look.value)) + "s]))";
+  double most = 1;
+  for (const double back_ratio : {0.0, 0.33, 0.67}) {
+    const units::Instant at = options.window.end - options.window.length() * back_ratio;
+    FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer counted, client.query(query, at - units::Seconds(0.001)));
+    if (!counted.series.empty() && !counted.series[0].points.empty()) {
+      most = std::max(most, counted.series[0].points.back().value);
+    }
+  }
+  return most;
+}
 
-base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& plan,
-                                       const PushdownOptions& options, const jobs::LabelRules& rules,
-                                       jobs::HolderTable& holders, samples::QualityLog& quality,
-                                       const std::function<void(PrometheusProgress)>& progress) {
+// All questions over pieces of at most `piece_steps` steps.
+base::Result<PushdownResult> ask_in_pieces(PrometheusClient& client, const Plan& plan,
+                                           const PushdownOptions& options, double piece_steps,
+                                           const jobs::LabelRules& rules, jobs::HolderTable& holders,
+                                           samples::QualityLog& quality,
+                                           const std::function<void(PrometheusProgress)>& progress) {
   const Expressions expressions(plan, options, rules);
-  Gatherer gatherer(rules, holders, plan.gpu_label);
+  Gatherer gatherer(rules, holders);
   const std::vector<Question> asked = questions(expressions, plan, gatherer);
-  // How many series there are decides how long a piece of the window one query may cover.
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      const wire::ApiAnswer counted,
-      client.query("count(last_over_time({__name__=~\"" + plan.clock_names + "|" + plan.tensor_names + "\"" +
-                       (options.match.empty() ? "" : "," + options.match) + "}[" +
-                       std::to_string(std::llround(options.window.length().value)) + "s]))",
-                   options.window.end - units::Seconds(0.001)));
-  const double series = counted.series.empty() || counted.series[0].points.empty()
-                            ? 1
-                            : counted.series[0].points.back().value;
-  const double steps_max = std::max(10.0, options.series_steps_max / std::max(1.0, series));
-  const double total_steps = std::ceil(options.window.length().value / options.step.value);
-  const auto pieces = static_cast<std::size_t>(std::ceil(total_steps / steps_max));
-  const double piece_steps = std::ceil(total_steps / static_cast<double>(pieces));
+  const double total_steps = std::ceil(options.window.length() / options.step);
+  const auto pieces = static_cast<std::size_t>(std::ceil(total_steps / piece_steps));
   PrometheusProgress done{0, pieces * (asked.size() + 1)};
   for (std::size_t i = 0; i < pieces; ++i) {
     const units::Instant start =
@@ -296,6 +319,25 @@ base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& pla
   result.spans = gatherer.take();
   result.need_raw = overlapping(result.spans, options.step, hold(plan));
   return result;
+}
+
+}  // namespace
+
+base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& plan,
+                                       const PushdownOptions& options, const jobs::LabelRules& rules,
+                                       jobs::HolderTable& holders, samples::QualityLog& quality,
+                                       const std::function<void(PrometheusProgress)>& progress) {
+  // How many series there are decides how long a piece of the window one query may cover; a server that allows
+  // less is asked again in shorter pieces.
+  FLOPSIGHT_ASSIGN_OR_RETURN(const double series, series_count(client, plan, options));
+  const double total_steps = std::ceil(options.window.length() / options.step);
+  double piece_steps =
+      std::min({total_steps, kPieceStepsMax, std::max(10.0, std::floor(options.series_steps_max / series))});
+  while (true) {
+    auto result = ask_in_pieces(client, plan, options, piece_steps, rules, holders, quality, progress);
+    if (result.ok() || result.error().code != base::ErrorCode::kLimit || piece_steps <= 1) return result;
+    piece_steps = std::max(1.0, std::floor(piece_steps / 4));
+  }
 }
 
 }  // namespace flopsight::sources

@@ -7,7 +7,8 @@
 //
 // Values outside the physical range are filtered in the expression, as judge.h does here. A sample holds for
 // just under two scrape intervals (last_over_time), whatever the server's own look-back is. Copies of a series
-// (replicas, pods of an exporter) fold into one by max over everything but GPU and holder.
+// (replicas, pods of an exporter) fold into one by their mean over everything but GPU and holder: a maximum would be
+// above either of two replicas that scrape at different moments.
 //
 // What PromQL cannot say is left to raw samples, and Plan::reason says why: cycle counters, several holders at once on a
 // GPU, tensor activity and clock that name the GPU by different labels, uncalibrated activity, a jobs file.

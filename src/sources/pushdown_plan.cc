@@ -47,15 +47,19 @@ std::string selector(const std::string& names, const std::string& match) {
 base::Result<std::string> gpu_label(PrometheusClient& client, const std::string& names,
                                     const std::string& match, const jobs::LabelRules& rules,
                                     units::Window window) {
+  const units::Seconds look(std::clamp(window.length().value, 1.0, 1800.0));
   const std::string query = "topk(3, last_over_time(" + selector(names, match) + "[" +
-                            std::to_string(std::llround(window.length().value)) + "s]))";
-  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer, client.query(query, window.end - units::Seconds(0.001)));
-  for (const wire::ApiSeries& series : answer.series) {
-    for (const std::string& name : rules.names_of("uuid")) {
-      for (const auto& [label, value] : series.labels) {
-        if (label == name && (value.starts_with("GPU-") || value.starts_with("MIG-") ||
-                              (value.size() == 36 && value[8] == '-'))) {
-          return label;
+                            std::to_string(std::llround(look.value)) + "s]))";
+  for (const double back_ratio : {0.0, 0.33, 0.67, 0.98}) {
+    const units::Instant at = window.end - window.length() * back_ratio;
+    FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer, client.query(query, at - units::Seconds(0.001)));
+    for (const wire::ApiSeries& series : answer.series) {
+      for (const std::string& name : rules.names_of("uuid")) {
+        for (const auto& [label, value] : series.labels) {
+          if (label == name && (value.starts_with("GPU-") || value.starts_with("MIG-") ||
+                                (value.size() == 36 && value[8] == '-'))) {
+            return label;
+          }
         }
       }
     }
@@ -63,24 +67,67 @@ base::Result<std::string> gpu_label(PrometheusClient& client, const std::string&
   return std::string();
 }
 
-// The scrape interval near the end of the window: the 75th percentile over series of window / count.
-base::Result<units::Seconds> scrape_interval(PrometheusClient& client, const std::string& names,
-                                             const std::string& match, units::Window window) {
-  const double look_seconds = std::min(window.length().value, 1800.0);
-  const std::string query = "quantile(0.75, " + std::to_string(std::llround(look_seconds)) +
-                            " / count_over_time(" + selector(names, match) + "[" +
-                            std::to_string(std::llround(look_seconds)) + "s]))";
-  // At the end first; where nothing is left there, somewhere before.
-  for (const double back_ratio : {0.0, 0.25, 0.5, 0.75}) {
-    const units::Instant at =
-        window.end - units::Seconds(0.001 + back_ratio * window.length().value);
-    FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer, client.query(query, at));
-    if (answer.series.empty() || answer.series[0].points.empty()) continue;
-    const double seconds = answer.series[0].points.back().value;
-    if (std::isfinite(seconds) && seconds > 0) {
-      // Whole seconds: counts jitter by one.
-      return units::Seconds(std::max(1.0, std::round(seconds)));
+// The median step of one series.
+std::optional<double> median_step_seconds(const std::vector<std::int64_t>& times) {
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    if (times[i] > times[i - 1]) steps.push_back(static_cast<double>(times[i] - times[i - 1]) / 1000);
+  }
+  if (steps.empty()) return std::nullopt;
+  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+  std::nth_element(steps.begin(), middle, steps.end());
+  return *middle;
+}
+
+// The median steps of a few GPUs' series in the half hour before `at`, from their own timestamps: counts over a
+// range would take a series that began or ended in it for a slow one.
+base::Result<std::vector<double>> steps_before(PrometheusClient& client, const Plan& plan,
+                                               const std::string& names, const std::string& match,
+                                               units::Instant at, units::Seconds look) {
+  const std::string query = "topk(20, max by (" + plan.gpu_label + ") (last_over_time(" +
+                            selector(names, match) + "[" + std::to_string(std::llround(look.value)) +
+                            "s])))";
+  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer some, client.query(query, at - units::Seconds(0.001)));
+  std::string gpus;
+  for (const wire::ApiSeries& series : some.series) {
+    for (const auto& [label, value] : series.labels) {
+      if (label == plan.gpu_label) gpus += (gpus.empty() ? "" : "|") + regex_literal(value);
     }
+  }
+  if (gpus.empty()) return std::vector<double>();
+  std::map<std::vector<std::pair<std::string, std::string>>, std::vector<std::int64_t>> times;
+  const std::string matchers =
+      match + (match.empty() ? "" : ",") + plan.gpu_label + "=~\"" + gpus + "\"";
+  FLOPSIGHT_RETURN_IF_ERROR(client.raw(
+      selector(names, matchers), units::Window{at - look, at}, [&](const wire::ApiAnswer& answer) {
+        for (const wire::ApiSeries& series : answer.series) {
+          for (const wire::ApiPoint& point : series.points) {
+            times[series.labels].push_back(point.unix_milliseconds);
+          }
+        }
+        return base::Status();
+      }));
+  std::vector<double> medians;
+  for (const auto& entry : times) {
+    if (const auto step = median_step_seconds(entry.second)) medians.push_back(*step);
+  }
+  return medians;
+}
+
+// The scrape interval: the 75th percentile of the series seen, at the end of the window first and, where nothing is
+// left there, somewhere before.
+base::Result<units::Seconds> scrape_interval(PrometheusClient& client, const Plan& plan,
+                                             const std::string& names, const std::string& match,
+                                             units::Window window) {
+  const units::Seconds look(std::clamp(window.length().value, 1.0, 1800.0));
+  for (const double back_ratio : {0.0, 0.25, 0.5, 0.75}) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(
+        std::vector<double> medians,
+        steps_before(client, plan, names, match, window.end - window.length() * back_ratio, look));
+    if (medians.empty()) continue;
+    const auto pick = medians.begin() + static_cast<std::ptrdiff_t>((medians.size() - 1) * 3 / 4);
+    std::nth_element(medians.begin(), pick, medians.end());
+    return units::Seconds(*pick);
   }
   return units::Seconds(60);
 }
@@ -140,13 +187,13 @@ base::Result<Plan> make_plan(PrometheusClient& client, const std::string& match,
   for (const Metric metric : {Metric::kTemperature, Metric::kPower, Metric::kGpuUtil}) {
     if (plan.presence_names.empty()) plan.presence_names = family_of(metric, plan.gpu_metrics).names;
   }
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      plan.interval, scrape_interval(client, clock.names.empty() ? plan.gpu_metrics.front() : clock.names,
-                                     match, window));
   const Family counters = family_of(Metric::kMmaCyclesActive, plan.gpu_metrics);
   const Family& any = clock.names.empty() ? tensor : clock;
   if (!any.names.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(plan.gpu_label, gpu_label(client, any.names, match, rules, window));
+    if (!plan.gpu_label.empty()) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(plan.interval, scrape_interval(client, plan, any.names, match, window));
+    }
   }
   if (tensor.names.empty() || clock.names.empty()) {
     plan.reason = tensor.names.empty() ? "no tensor activity on the server" : "no SM clock on the server";

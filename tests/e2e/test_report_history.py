@@ -74,8 +74,6 @@ class HistoryOnOneServer:
     def test_raw_samples_of_a_pair_of_replicas_give_the_ofu_of_one(self):
         self.check_ofu_of_a_pair([["--raw"]])
 
-    # Known to fail: the copies are folded by their maximum, which is above the mean of either.
-    @unittest.expectedFailure
     def test_promql_over_a_pair_of_replicas_gives_the_ofu_of_one(self):
         self.check_ofu_of_a_pair([[], ["--step", "30s"]])
 
@@ -110,9 +108,6 @@ class HistoryOnOneServer:
     def test_raw_samples_tell_short_jobs_apart(self):
         self.check_short_jobs([["--raw"]])
 
-    # Known to fail: where series are shorter than half an hour, the interval of the scrapes is overestimated
-    # (90 s here), and with it how long a sample holds.
-    @unittest.expectedFailure
     def test_promql_tells_short_jobs_apart(self):
         self.check_short_jobs([["--step", "30s"]])
 

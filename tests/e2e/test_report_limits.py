@@ -45,17 +45,12 @@ class ReportUnderLimits(unittest.TestCase):
     def test_promql_within_the_limits_gives_the_truth(self):
         self.check(self.prometheus("--query.max-samples=20000"), "--step", "30s", tolerance=0.005)
 
-    # Known to fail: pieces are as long as the number of series says, and one that is refused is not halved.
-    @unittest.expectedFailure
     def test_promql_is_split_for_prometheus(self):
         self.check(self.prometheus("--query.max-samples=4000"), "--step", "30s", tolerance=0.005)
 
-    @unittest.expectedFailure
     def test_promql_is_split_for_victoria_metrics(self):
         self.check(self.victoria("-search.maxPointsPerTimeseries=100"), "--step", "30s", tolerance=0.005)
 
-    # Known to fail: the GPUs are listed by one query over the whole window, which is not split.
-    @unittest.expectedFailure
     def test_raw_samples_are_split_where_samples_of_a_query_are_few(self):
         self.check(self.victoria("-search.maxSamplesPerQuery=5000"), "--raw")
 

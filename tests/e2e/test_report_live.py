@@ -97,9 +97,6 @@ class ScrapedByPrometheus(unittest.TestCase):
     def test_raw_samples_leave_the_time_after_it_unmeasured(self):
         self.check_measured(self.raw)
 
-    # Known to fail: the interval of the scrapes is taken from how many there were in the window, of which the
-    # exporter was up for a part, so that samples are held too long.
-    @unittest.expectedFailure
     def test_promql_leaves_the_time_after_it_unmeasured(self):
         self.check_measured(self.pushed)
 
