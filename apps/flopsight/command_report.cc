@@ -66,7 +66,7 @@ std::optional<units::Window> window_of(const ReportArguments& a, const Env& env)
 }
 
 int fail(const base::Error& error, const Env& env) {
-  env.err << "flopsight report: " << error.message << "\n";
+  env.err << "flopsight report: " << base::printable(error.message, 2000) << "\n";
   return kExitUsage;
 }
 

@@ -247,13 +247,37 @@ TEST(ReportExporters, energy_that_falls_restarts_or_jumps_back_does_not_touch_of
 
 TEST(ReportExporters, an_exporter_that_repeats_itself_is_frozen_and_not_steady) {
   const std::string labels = h100("GPU-a", "n1", "0");
-  const Value r = report(series(kTensor, labels, 30, {"0.512345", "0.512345", "0.512345", "0.512345", "0.61"}) +
-                         series(kClock, labels, 30, times(5, "1830")) +
+  const Value r = report(series(kTensor, labels, 30,
+                                {"0.5", "0.51", "0.52", "0.53", "0.512345", "0.512345", "0.512345", "0.512345",
+                                 "0.512345", "0.61"}) +
+                         series(kClock, labels, 30, times(10, "1830")) +
                          series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", labels, 30,
-                                {"1000", "1000", "1000", "1000", "60000000"}));
+                                {"100", "200", "300", "400", "1000", "1000", "1000", "1000", "1000", "60000000"}));
   EXPECT_EQ(text(r, "groups.0.absent_reason"), "frozen");
-  EXPECT_EQ(quality(r, "frozen"), 3);
-  EXPECT_NEAR(number(r, "fleet.coverage_ratio"), 0.4, 1e-12);
+  EXPECT_EQ(quality(r, "frozen"), 4);
+  EXPECT_NEAR(number(r, "fleet.coverage_ratio"), 0.6, 1e-12);
+}
+
+TEST(ReportExporters, an_exporter_that_reads_every_two_minutes_is_slow_and_not_frozen) {
+  const std::string labels = h100("GPU-a", "n1", "0");
+  std::vector<std::string> tensor, energy;
+  for (int i = 0; i < 48; ++i) {
+    tensor.push_back("0.51" + std::to_string(1000 + i / 8));
+    energy.push_back(std::to_string(1000000 + 5000 * (i / 8)));
+  }
+  const Value r = report(series(kTensor, labels, 15, tensor) + series(kClock, labels, 15, times(48, "1830")) +
+                         series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", labels, 15, energy));
+  EXPECT_EQ(number(r, "fleet.coverage_ratio"), 1);
+  EXPECT_EQ(quality(r, "frozen"), 0);
+}
+
+TEST(ReportExporters, an_energy_counter_that_is_not_supported_freezes_nothing) {
+  const std::string labels = h100("GPU-a", "n1", "0");
+  std::vector<std::string> tensor;
+  for (int i = 0; i < 60; ++i) tensor.push_back("0.5" + std::to_string(i));
+  const Value r = report(series(kTensor, labels, 30, tensor) + series(kClock, labels, 30, times(60, "1830")) +
+                         series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", labels, 30, times(60, "0")));
+  EXPECT_EQ(number(r, "fleet.coverage_ratio"), 1);
 }
 
 }  // namespace

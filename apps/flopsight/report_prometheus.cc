@@ -157,12 +157,12 @@ Status add_scraped_maxima(const Context& c, std::vector<samples::PushedSpan>& sp
   std::map<std::string, double> maxima;
   for (const wire::ApiSeries& series : answer.series) {
     if (!series.labels.empty() && !series.points.empty()) {
-      maxima[sources::normalized_uuid(series.labels.front().second)] =
+      maxima[samples::normalized_uuid(series.labels.front().second)] =
           series.points.back().value * c.plan.clock_max_scale;
     }
   }
   for (samples::PushedSpan& span : spans) {
-    const auto at = maxima.find(sources::normalized_uuid(span.gpu.uuid));
+    const auto at = maxima.find(samples::normalized_uuid(span.gpu.uuid));
     if (at != maxima.end() && at->second > 0) span.clock_max_hertz = at->second;
   }
   return {};

@@ -10,9 +10,11 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
+bool is_price(double usd) { return usd >= 0 && usd <= 1e6; }
+
 Error bad_price(std::string_view where, std::string_view what) {
   return Error{ErrorCode::kInvalid, std::string(where) + ": \"" + base::printable(what, 40) +
-                                        "\", expected US dollars per GPU-hour, zero or more"};
+                                        "\", expected US dollars per GPU-hour, 0 to 1,000,000"};
 }
 
 }  // namespace
@@ -23,7 +25,7 @@ base::Result<Prices> Prices::parse(std::string_view text) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const base::json::Value root, base::json::parse(text));
     for (const auto& [model, price] : *root.as_object()) {
       const double* usd = price.as_number();
-      if (usd == nullptr || !(*usd >= 0)) return bad_price("key \"" + model + "\"", base::json::dump(price, 0));
+      if (usd == nullptr || !is_price(*usd)) return bad_price("key \"" + model + "\"", base::json::dump(price, 0));
       prices.by_model_[model] = *usd;
     }
     return prices;
@@ -36,7 +38,7 @@ base::Result<Prices> Prices::parse(std::string_view text) {
   for (const base::CsvRow& row : table.rows) {
     const std::string& cell = row.fields[static_cast<std::size_t>(usd)];
     const auto price = base::parse_number(base::trim(cell));
-    if (!price || !(*price >= 0)) return bad_price("line " + std::to_string(row.line), cell);
+    if (!price || !is_price(*price)) return bad_price("line " + std::to_string(row.line), cell);
     prices.by_model_[std::string(base::trim(row.fields[static_cast<std::size_t>(model)]))] = *price;
   }
   return prices;

@@ -17,7 +17,7 @@ namespace flopsight::analysis {
 
 class Prices {
  public:
-  // Errors: kInvalid naming the line or key and what was expected (a number, zero or more).
+  // Errors: kInvalid naming the line or key and what was expected (a number, 0 to 1,000,000).
   static base::Result<Prices> parse(std::string_view text);
 
   std::optional<units::UsdPerGpuHour> of(std::string_view model, std::string_view model_raw) const;

@@ -104,7 +104,7 @@ std::string megahertz_text(double hertz) {
 void add_clock_assumptions(const rollups::Fleet& fleet, std::vector<std::string>& out) {
   std::vector<std::string> lines;
   for (const rollups::GpuTime& gpu : fleet.gpus) {
-    if (!gpu.reference) continue;
+    if (!gpu.reference || !(gpu.sum().measured_seconds > 0)) continue;
     const std::string model = gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
     std::string line = model + ": reference clock " + megahertz_text(gpu.reference->clock.value);
     switch (gpu.reference->source) {
@@ -147,6 +147,13 @@ std::vector<std::string> assumptions_of(const rollups::Fleet& fleet, const jobs:
   std::string attributed = "GPUs attributed by:";
   for (const auto& [rule, count] : rules) attributed += " " + rule + " " + std::to_string(count) + ",";
   if (!rules.empty()) out.push_back(attributed.substr(0, attributed.size() - 1));
+  std::map<std::string, std::uint64_t> drivers;
+  for (const rollups::GpuTime& gpu : fleet.gpus) {
+    if (!gpu.gpu.driver_version.empty()) ++drivers[gpu.gpu.driver_version];
+  }
+  std::string driver_text = "driver versions:";
+  for (const auto& [version, count] : drivers) driver_text += " " + version + " on " + std::to_string(count) + " GPUs,";
+  if (!drivers.empty()) out.push_back(driver_text.substr(0, driver_text.size() - 1));
   if (!fleet.has_times) {
     out.emplace_back("no times in the input: every ratio is of that instant, hours and dollars are unknown");
   } else {
@@ -175,6 +182,18 @@ void add_route_comparison(const rollups::Fleet& fleet, samples::QualityLog& qual
   std::snprintf(text, sizeof text, "mean OFU %.4f from cycle counters, %.4f from activity times clock",
                 by_counter / n, by_gauge / n);
   quality.add("counter_route_difference", text, count);
+}
+
+std::vector<std::pair<std::string, double>> absent_ratios(const rollups::Totals& totals) {
+  std::vector<std::pair<std::string, double>> out;
+  for (std::size_t i = 0; i < samples::kAbsentReasonCount; ++i) {
+    if (totals.absent_seconds[i] > 1e-9 * totals.allocated_seconds) {
+      out.emplace_back(samples::absent_reason_name(static_cast<samples::AbsentReason>(i)),
+                       totals.absent_seconds[i] / totals.allocated_seconds);
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return out;
 }
 
 }  // namespace
@@ -208,12 +227,15 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
       add_gpu(gpu, options.by, holders, variance, options.prices, all, groups);
       if (!options.prices.empty() &&
           !options.prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw)) {
-        quality.add("price_unknown", gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw);
+        quality.add("price_unknown", gpu.device != nullptr          ? gpu.device->model
+                                     : !gpu.gpu.model_raw.empty() ? gpu.gpu.model_raw
+                                                                  : "no model name: " + rollups::gpu_label(gpu.gpu));
       }
     }
   }
   report.fleet = all.summary(fleet.has_times);
   report.fleet_waterfall = all.waterfall();
+  report.fleet_absent_ratios = absent_ratios(all.totals());
   if (all.band_from_limits()) quality.add("band_from_clock_limits", "fleet");
   for (const auto& [key, tally] : groups) {
     const rollups::Totals& t = tally.totals();

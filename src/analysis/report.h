@@ -85,6 +85,8 @@ struct Report {
   GroupBy by = GroupBy::kJob;
   Summary fleet;
   Waterfall fleet_waterfall;
+  // Why the fleet's unmeasured time is so: reasons and their shares of the allocated time, largest first.
+  std::vector<std::pair<std::string, double>> fleet_absent_ratios;
   std::vector<Group> groups;  // by what was lost, then by name
   std::uint64_t groups_omitted_count = 0;
   std::vector<GpuRow> gpus;

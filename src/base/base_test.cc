@@ -63,6 +63,15 @@ TEST(File, a_missing_file_and_a_folder_are_named) {
 TEST(Text, printable_keeps_one_line_and_whole_characters) {
   EXPECT_EQ(printable("a\nb\x1b[31m"), "a?b?[31m");
   EXPECT_EQ(printable("abé", 3), "ab...");
+  EXPECT_EQ(printable("a\xC2\x9B" "31mb\xE2\x80\xAE" "c\xE2\x81\xA6"), "a?31mb?c?");
+  EXPECT_EQ(printable("\xE2\x82\xAC"), "\xE2\x82\xAC");
+}
+
+TEST(Text, a_number_is_finite) {
+  EXPECT_EQ(parse_number("1.5"), 1.5);
+  for (const char* text : {"nan", "inf", "-inf", "1e999", "", " 1", "1x"}) {
+    EXPECT_EQ(parse_number(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace

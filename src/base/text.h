@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,12 +35,31 @@ inline std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
-// The whole text as a number, or nothing. No leading '+', no spaces, no hexadecimal.
+// The whole text as a finite number, or nothing. No leading '+', no spaces, no hexadecimal.
 inline std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
   return value;
+}
+
+// Whether an escape sequence or an invisible order to the terminal starts here, and how many bytes it has: C0 and C1
+// controls, DEL, and the marks that turn the direction of writing (U+200E, U+200F, U+202A to U+202E, U+2066 to
+// U+2069).
+inline std::size_t control_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) <= 0x9F) return 2;
+  if (byte(0) == 0xE2 && byte(1) == 0x80 &&
+      (byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xAA && byte(2) <= 0xAE))) {
+    return 3;
+  }
+  if (byte(0) == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 3;
+  return 0;
 }
 
 // Text from outside, made safe for one line of a terminal: control characters become '?', and more than
@@ -49,9 +69,11 @@ inline std::string printable(std::string_view text, std::size_t bytes_max = 200)
   while (keep > 0 && keep < text.size() && (static_cast<unsigned char>(text[keep]) & 0xC0) == 0x80) {
     --keep;
   }
-  std::string out(text.substr(0, keep));
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  std::string out;
+  for (std::size_t i = 0; i < keep;) {
+    const std::size_t control = control_bytes(text.substr(i));
+    out += control > 0 ? '?' : text[i];
+    i += std::max<std::size_t>(control, 1);
   }
   if (keep < text.size()) out += "...";
   return out;

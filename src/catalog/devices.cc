@@ -33,6 +33,9 @@ std::vector<std::string> name_words(std::string_view name) {
   return words;
 }
 
+// No clock in MHz, peak in TFLOP/s, size or count is near it.
+constexpr double kCellMax = 1e7;
+
 // One row being read: fetches cells by column name and remembers the first that is no number.
 class RowReader {
  public:
@@ -46,11 +49,11 @@ class RowReader {
     const std::string cell = text(column);
     if (base::trim(cell).empty()) return std::nullopt;
     const auto value = base::parse_number(base::trim(cell));
-    if ((!value || !(*value > 0)) && problem.empty()) {
+    if ((!value || !(*value > 0 && *value < kCellMax)) && problem.empty()) {
       problem = "line " + std::to_string(row_.line) + ", column " + std::string(column) + ": \"" +
-                base::printable(cell, 40) + "\", expected a number above zero or nothing";
+                base::printable(cell, 40) + "\", expected a number above zero and below 1e7, or nothing";
     }
-    return value;
+    return problem.empty() ? value : std::nullopt;
   }
   template <typename Unit>
   std::optional<Unit> quantity(std::string_view column, double scale) {
@@ -82,7 +85,8 @@ Device read_device(RowReader& row) {
   std::string memory = row.text("mem_gb");
   std::replace(memory.begin(), memory.end(), '-', '/');
   for (const std::string& size : base::split(memory, '/')) {
-    if (const auto gigabytes = base::parse_number(size)) {
+    const auto gigabytes = base::parse_number(size);
+    if (gigabytes && *gigabytes > 0 && *gigabytes < kCellMax) {
       device.memory_gigabytes.push_back(static_cast<int>(*gigabytes));
     }
   }

@@ -5,6 +5,21 @@
 namespace flopsight::jobs {
 namespace {
 
+constexpr std::string samples::Holder::* kDetails[] = {
+    &samples::Holder::name_space, &samples::Holder::container, &samples::Holder::user,
+    &samples::Holder::team};
+
+// Takes over what `known` lacks, unless the two contradict each other.
+bool fill_in(samples::Holder& known, const samples::Holder& other) {
+  for (const auto detail : kDetails) {
+    if (!(known.*detail).empty() && !(other.*detail).empty() && known.*detail != other.*detail) return false;
+  }
+  for (const auto detail : kDetails) {
+    if ((known.*detail).empty()) known.*detail = other.*detail;
+  }
+  return true;
+}
+
 std::string short_host(const std::string& host) { return host.substr(0, host.find('.')); }
 
 }  // namespace
@@ -18,14 +33,21 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
   }
   const auto [at, is_new] =
       ids_.emplace(std::move(key), static_cast<samples::HolderId>(holders_.size()));
-  if (is_new) holders_.push_back(holder);
+  if (!is_new) return at->second;
+  for (const samples::HolderId id : by_job_[holder.job]) {
+    if (fill_in(holders_[id], holder)) return at->second = id;
+  }
+  by_job_[holder.job].push_back(at->second);
+  holders_.push_back(holder);
   return at->second;
 }
 
 JobTable::JobTable(std::vector<JobRecord> records) : records_(std::move(records)) {
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     for (const std::string& host : records_[i].hosts) by_short_host_[short_host(host)].push_back(i);
-    for (const std::string& uuid : records_[i].gpu_uuids) by_uuid_[uuid].push_back(i);
+    for (const std::string& uuid : records_[i].gpu_uuids) {
+      by_uuid_[samples::normalized_uuid(uuid)].push_back(i);
+    }
     by_name_[records_[i].job].push_back(i);
   }
 }
@@ -40,7 +62,7 @@ std::vector<const JobRecord*> JobTable::holding(const samples::GpuIdentity& gpu)
     }
   };
   collect(by_short_host_, short_host(gpu.host));
-  collect(by_uuid_, gpu.uuid);
+  collect(by_uuid_, samples::normalized_uuid(gpu.uuid));
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<const JobRecord*> out;

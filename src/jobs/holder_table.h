@@ -15,14 +15,16 @@ namespace flopsight::jobs {
 
 class HolderTable {
  public:
-  // The id of an equal holder (all fields but the rule, of which the first is kept), or a new one.
+  // The id of an equal holder (all fields but the rule, of which the first is kept), of one with the same job that
+  // contradicts no field (exporters differ in what they say of one job; missing fields are filled in), or a new one.
   samples::HolderId intern(const samples::Holder& holder);
   const samples::Holder& at(samples::HolderId id) const { return holders_[id]; }
   std::size_t size() const { return holders_.size(); }
 
  private:
   std::vector<samples::Holder> holders_;
-  std::unordered_map<std::string, samples::HolderId> ids_;
+  std::unordered_map<std::string, samples::HolderId> ids_;  // by all fields
+  std::unordered_map<std::string, std::vector<samples::HolderId>> by_job_;
 };
 
 class JobTable {

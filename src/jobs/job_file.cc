@@ -15,6 +15,8 @@ using base::ErrorCode;
 using base::Result;
 
 constexpr std::size_t kHostsMax = 65'536;
+constexpr std::size_t kHostsPerFileMax = 1'000'000;
+constexpr long kGpuIndexMax = 1023;  // no host has more
 
 bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -32,7 +34,7 @@ Result<std::vector<std::string>> expand_bracket(std::string_view inside) {
     }
     const long from = std::stol(first), to = std::stol(last);
     if (to < from) return Error{ErrorCode::kInvalid, "\"" + part + "\" counts down"};
-    if (static_cast<std::size_t>(to - from) >= kHostsMax) {
+    if (static_cast<std::size_t>(to - from) >= kHostsMax - out.size()) {
       return Error{ErrorCode::kLimit, "more than " + std::to_string(kHostsMax) + " hosts"};
     }
     for (long i = from; i <= to; ++i) {
@@ -78,12 +80,22 @@ base::Status expand_name(std::string_view name, std::vector<std::string>& out) {
 base::Status add_gpu(std::string_view text, JobRecord& job) {
   const std::string gpu(base::trim(text));
   if (gpu.empty()) return {};
-  if (all_digits(gpu)) {
-    job.gpu_indices.push_back(gpu);
-  } else if (gpu.find('-') != std::string::npos) {
+  const Error wrong{ErrorCode::kInvalid, "gpus: \"" + base::printable(gpu, 40) +
+                                             "\", expected an index, a range of indices, a UUID or a PCI bus id"};
+  const std::size_t dash = gpu.find('-');
+  const std::string first = gpu.substr(0, dash), last = dash == std::string::npos ? first : gpu.substr(dash + 1);
+  if (all_digits(first) && all_digits(last) && first.size() < 5 && last.size() < 5) {
+    const long from = std::stol(first), to = std::stol(last);
+    if (to < from || to > kGpuIndexMax) return wrong;
+    for (long i = from; i <= to; ++i) job.gpu_indices.push_back(std::to_string(i));
+  } else if (gpu.find(':') != std::string::npos && gpu.find('.') != std::string::npos) {
+    job.gpu_bus_ids.push_back(gpu);
+  } else if (const std::string lower = base::to_lower(gpu);
+             lower.starts_with("gpu-") || lower.starts_with("mig-") ||
+             std::count(gpu.begin(), gpu.end(), '-') == 4) {
     job.gpu_uuids.push_back(gpu);
   } else {
-    return Error{ErrorCode::kInvalid, "gpus: \"" + base::printable(gpu, 40) + "\", expected an index or a UUID"};
+    return wrong;
   }
   return {};
 }
@@ -115,19 +127,53 @@ std::vector<std::string> cell_list(std::string_view cell) {
   return out;
 }
 
-base::Status set_field(JobRecord& job, std::string_view field, const std::string& text) {
-  if (field == "job" || field == "job_id") job.job = std::string(base::trim(text));
+// Which field a column or key is; empty for one that says nothing of who held which GPU when.
+std::string_view field_of(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"job", "job"},          {"job_id", "job"},       {"jobid", "job"},        {"id", "job"},
+      {"user", "user"},        {"team", "team"},        {"account", "team"},     {"project", "team"},
+      {"namespace", "namespace"}, {"hosts", "hosts"},   {"host", "hosts"},       {"nodes", "hosts"},
+      {"node", "hosts"},       {"gpus", "gpus"},        {"gpu", "gpus"},         {"gpu_index", "gpus"},
+      {"gpu_indices", "gpus"}, {"indices", "gpus"},     {"gpu_uuid", "gpus"},    {"gpu_uuids", "gpus"},
+      {"uuid", "gpus"},        {"uuids", "gpus"},       {"start", "start"},      {"start_time", "start"},
+      {"end", "end"},          {"end_time", "end"}};
+  for (const auto& [known, field] : kNames) {
+    if (known == name) return field;
+  }
+  return {};
+}
+
+// A misspelt column that decides who held what must not be passed over: without GPUs a job holds the whole host.
+base::Status check_field_name(std::string_view name) {
+  if (!field_of(name).empty()) return {};
+  const std::string lower = base::to_lower(name);
+  for (const std::string_view telling : {"gpu", "host", "node", "uuid", "start", "end", "job"}) {
+    if (lower.find(telling) != std::string::npos) {
+      return Error{ErrorCode::kInvalid, "\"" + base::printable(name, 40) +
+                                            "\" is no field of a job, expected job, user, team, namespace, hosts, "
+                                            "gpus, start or end"};
+    }
+  }
+  return {};
+}
+
+base::Status set_field(JobRecord& job, std::string_view name, const std::string& text) {
+  const std::string_view field = field_of(name);
+  if (field == "job") job.job = std::string(base::trim(text));
   if (field == "user") job.user = std::string(base::trim(text));
-  if (field == "team" || field == "account") job.team = std::string(base::trim(text));
+  if (field == "team") job.team = std::string(base::trim(text));
   if (field == "namespace") job.name_space = std::string(base::trim(text));
-  if (field == "hosts" || field == "host") {
+  if (field == "hosts") {
     for (const std::string& item : cell_list(text)) {
       auto hosts = expand_hosts(item);
       if (!hosts.ok()) return hosts.error().within("hosts");
+      if (job.hosts.size() + hosts->size() > kHostsMax) {
+        return Error{ErrorCode::kLimit, "hosts: more than " + std::to_string(kHostsMax)};
+      }
       job.hosts.insert(job.hosts.end(), hosts->begin(), hosts->end());
     }
   }
-  if (field == "gpus" || field == "gpu_indices" || field == "gpu_uuids") {
+  if (field == "gpus") {
     for (const std::string& item : cell_list(text)) FLOPSIGHT_RETURN_IF_ERROR(add_gpu(item, job));
   }
   if (field == "start") return set_time(field, text, job.start);
@@ -138,12 +184,16 @@ base::Status set_field(JobRecord& job, std::string_view field, const std::string
 base::Status check_record(const JobRecord& job) {
   if (job.job.empty()) return Error{ErrorCode::kInvalid, "job: missing or empty"};
   if (job.hosts.empty() && job.gpu_uuids.empty()) {
-    return Error{ErrorCode::kInvalid, "job " + job.job + ": neither hosts nor GPU UUIDs"};
+    return Error{ErrorCode::kInvalid, "job " + base::printable(job.job, 60) + ": neither hosts nor GPU UUIDs"};
   }
   if (job.start && job.end && *job.end < *job.start) {
-    return Error{ErrorCode::kInvalid, "job " + job.job + ": ends before it starts"};
+    return Error{ErrorCode::kInvalid, "job " + base::printable(job.job, 60) + ": ends before it starts"};
   }
   return {};
+}
+
+Error too_many_hosts() {
+  return Error{ErrorCode::kLimit, "more than " + std::to_string(kHostsPerFileMax) + " hosts in the file"};
 }
 
 Result<std::string> scalar_text(const base::json::Value& value) {
@@ -159,6 +209,8 @@ Result<JobRecord> json_record(const base::json::Value& entry) {
   }
   JobRecord job;
   for (const auto& [key, value] : *entry.as_object()) {
+    FLOPSIGHT_RETURN_IF_ERROR(check_field_name(key));
+    if (field_of(key).empty()) continue;
     base::json::Array items = value.as_array() != nullptr ? *value.as_array() : base::json::Array{value};
     for (const base::json::Value& item : items) {
       auto text = scalar_text(item);
@@ -177,8 +229,10 @@ Result<std::vector<JobRecord>> parse_json_jobs(std::string_view text) {
     return Error{ErrorCode::kInvalid, "expected a list of jobs or {\"jobs\": [...]}"};
   }
   std::vector<JobRecord> jobs;
+  std::size_t hosts = 0;
   for (const base::json::Value& entry : *list->as_array()) {
     auto job = json_record(entry);
+    if (job.ok() && (hosts += job->hosts.size()) > kHostsPerFileMax) job = too_many_hosts();
     if (!job.ok()) return job.error().within("entry " + std::to_string(jobs.size() + 1));
     jobs.push_back(std::move(job).value());
   }
@@ -190,7 +244,12 @@ Result<std::vector<JobRecord>> parse_csv_jobs(std::string_view text) {
   if (table.column("job") < 0 && table.column("job_id") < 0) {
     return Error{ErrorCode::kInvalid, "line 1: no column \"job\""};
   }
+  for (const std::string& name : table.header) {
+    auto status = check_field_name(base::trim(name));
+    if (!status.ok()) return status.error().within("line 1");
+  }
   std::vector<JobRecord> jobs;
+  std::size_t hosts = 0;
   for (const base::CsvRow& row : table.rows) {
     JobRecord job;
     base::Status status;
@@ -198,6 +257,7 @@ Result<std::vector<JobRecord>> parse_csv_jobs(std::string_view text) {
       status = set_field(job, base::trim(table.header[i]), row.fields[i]);
     }
     if (status.ok()) status = check_record(job);
+    if (status.ok() && (hosts += job.hosts.size()) > kHostsPerFileMax) status = too_many_hosts();
     if (!status.ok()) return status.error().within("line " + std::to_string(row.line));
     jobs.push_back(std::move(job));
   }
@@ -207,16 +267,24 @@ Result<std::vector<JobRecord>> parse_csv_jobs(std::string_view text) {
 }  // namespace
 
 bool JobRecord::holds(const samples::GpuIdentity& gpu) const {
+  const auto same = [](std::string (*normalized)(std::string_view), const std::string& mine) {
+    return [normalized, of_gpu = normalized(mine)](const std::string& text) {
+      return normalized(text) == of_gpu;
+    };
+  };
   if (!gpu.uuid.empty() &&
-      std::find(gpu_uuids.begin(), gpu_uuids.end(), gpu.uuid) != gpu_uuids.end()) {
+      std::any_of(gpu_uuids.begin(), gpu_uuids.end(), same(samples::normalized_uuid, gpu.uuid))) {
     return true;
   }
-  if (!gpu_uuids.empty() && gpu_indices.empty()) return false;
   const bool host_matches = std::any_of(hosts.begin(), hosts.end(),
                                         [&](const auto& host) { return same_host(host, gpu.host); });
   if (!host_matches) return false;
-  return gpu_indices.empty() ||
-         std::find(gpu_indices.begin(), gpu_indices.end(), gpu.index) != gpu_indices.end();
+  if (gpu_indices.empty() && gpu_bus_ids.empty()) return gpu_uuids.empty();
+  if (!gpu.pci_bus_id.empty() && std::any_of(gpu_bus_ids.begin(), gpu_bus_ids.end(),
+                                             same(samples::normalized_bus_id, gpu.pci_bus_id))) {
+    return true;
+  }
+  return std::find(gpu_indices.begin(), gpu_indices.end(), gpu.index) != gpu_indices.end();
 }
 
 samples::Holder JobRecord::holder() const {

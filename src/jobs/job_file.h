@@ -1,9 +1,10 @@
 #pragma once
 // Jobs told from outside, for GPUs whose labels name none: which job held which GPUs of which hosts, and when.
-// JSON (a list, or {"jobs": [...]}) or CSV; docs/attribution.md has both forms.
+// JSON (a list, or {"jobs": [...]}) or CSV; docs/report.md has both forms.
 //
 // Times are [start, end): RFC 3339 with an offset, or Unix seconds. A missing start is "since ever", a missing
-// end "still running". GPUs are indices or UUIDs; none given means all GPUs of the hosts.
+// end "still running". GPUs are indices ("0", "0-3"), UUIDs or PCI bus ids; none given means all GPUs of the
+// hosts. Limits: 65,536 hosts a job, 1,000,000 a file.
 // Errors: kInvalid with the line (CSV) or the entry's number (JSON) and the field.
 
 #include <optional>
@@ -25,6 +26,7 @@ struct JobRecord {
   std::vector<std::string> hosts;
   std::vector<std::string> gpu_indices;
   std::vector<std::string> gpu_uuids;
+  std::vector<std::string> gpu_bus_ids;  // PCI
   std::optional<units::Instant> start;
   std::optional<units::Instant> end;
 

@@ -12,8 +12,8 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-constexpr std::array<std::string_view, 9> kFields = {
-    "uuid", "mig_instance", "mig_profile", "index", "model", "driver_version", "host", "user", "team"};
+constexpr std::array<std::string_view, 10> kFields = {"uuid", "mig_instance", "mig_profile", "index", "pci_bus_id",
+                                                      "model", "driver_version", "host", "user", "team"};
 
 std::string_view value_of(std::span<const LabelView> labels, std::string_view name) {
   for (const LabelView& label : labels) {
@@ -131,6 +131,7 @@ const LabelRules& LabelRules::builtin() {
     r.fields_["mig_instance"] = {"GPU_I_ID", "gpu_i_id", "gpuiid", "gpu_instance_id"};
     r.fields_["mig_profile"] = {"GPU_I_PROFILE", "gpu_i_profile", "mig_profile"};
     r.fields_["index"] = {"gpu", "minor_number", "gpu_id", "index", "GPU", "card", "id"};
+    r.fields_["pci_bus_id"] = {"pci_bus_id", "pci_bdf", "bus_id"};
     r.fields_["model"] = {"modelName", "model_name", "gpu_type", "card_series", "model", "name"};
     r.fields_["driver_version"] = {"DCGM_FI_DRIVER_VERSION", "driver_version"};
     r.fields_["host"] = {"node", "kubernetes_node", "nodename", "Hostname", "hostname",
@@ -203,6 +204,7 @@ LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
       first("index", [&](std::string_view, std::string_view value) { return !looks_like_uuid(value); });
   facts.gpu.mig_instance = first("mig_instance", any);
   facts.gpu.mig_profile = first("mig_profile", any);
+  facts.gpu.pci_bus_id = first("pci_bus_id", any);
   facts.gpu.model_raw = first("model", any);
   facts.gpu.driver_version = first("driver_version", any);
   std::string_view host_label;

@@ -54,7 +54,7 @@ class LabelRules {
 
   // A JSON object; a key that is there replaces the built-in list of that name, the others stay. Keys:
   // holders [{rule, job, namespace, container, is_pod}], user, team, host, uuid, mig_instance, mig_profile,
-  // index, model, driver_version (lists of label names), exporter_pods (globs), ignore_metrics
+  // index, pci_bus_id, model, driver_version (lists of label names), exporter_pods (globs), ignore_metrics
   // [{metric, driver_version}], index_map {host: {index in the scrape: index in the jobs file}},
   // bridge_intervals.
   // Errors: kInvalid naming the key and what was expected; an unknown key is an error.

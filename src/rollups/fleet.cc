@@ -76,16 +76,26 @@ void widen(std::optional<units::Window>& window, const units::Window& other) {
   window->end = std::max(window->end, other.end);
 }
 
+// Per host, as that is where an exporter's list of metrics is.
+void note_without_tensor(const GpuTimeline& timeline, samples::QualityLog& quality) {
+  const bool has = std::any_of(timeline.scrapes.begin(), timeline.scrapes.end(), [](const auto& s) {
+    return s.saw(Metric::kTensorActive) || s.saw(Metric::kMmaCyclesActive);
+  });
+  if (!has && !timeline.scrapes.empty()) {
+    quality.add("no_tensor_counter", timeline.gpu.host.empty() ? gpu_label(timeline.gpu) : timeline.gpu.host);
+  }
+}
+
 GpuTime roll_gpu(const GpuTimeline& timeline, const FleetOptions& options,
-                 const std::optional<units::Window>& fleet_window, const jobs::JobTable& jobs,
-                 jobs::HolderTable& holders, samples::QualityLog& quality) {
+                 const std::optional<units::Window>& fleet_window, bool is_divided,
+                 const jobs::JobTable& jobs, jobs::HolderTable& holders, samples::QualityLog& quality) {
   GpuTime known;
   known.gpu = timeline.gpu;
   const double weight = resolve_device(known, options, scraped_max_clock(timeline), quality);
   IntegrateOptions integrate_options = options.integrate;
   integrate_options.window = fleet_window;
-  if (!timeline.gpu.mig_instance.empty() && timeline.has_times) {
-    // An instance exists from its first scrape to its last.
+  if (is_divided && timeline.has_times) {
+    // An instance exists from its first scrape to its last; so does the whole GPU before it was divided.
     const auto seen = seen_window(timeline, options.integrate.step_default);
     if (seen) integrate_options.window = cut_to(*seen, fleet_window);
   }
@@ -114,9 +124,11 @@ double resolve_device(GpuTime& gpu, const FleetOptions& options,
 void add_mig_rests(Fleet& fleet) {
   std::map<std::string, double> instance_seconds_by_uuid;
   for (const GpuTime& gpu : fleet.gpus) {
-    if (!gpu.gpu.mig_instance.empty() && !gpu.gpu.uuid.empty()) {
-      instance_seconds_by_uuid[gpu.gpu.uuid] += gpu.sum().allocated_seconds;
-    }
+    if (!gpu.gpu.mig_instance.empty() && !gpu.gpu.uuid.empty()) instance_seconds_by_uuid[gpu.gpu.uuid];
+  }
+  for (const GpuTime& gpu : fleet.gpus) {
+    const auto at = instance_seconds_by_uuid.find(gpu.gpu.uuid);
+    if (at != instance_seconds_by_uuid.end()) at->second += gpu.sum().allocated_seconds;
   }
   const double whole_seconds = !fleet.has_times ? 1.0 : fleet.window ? fleet.window->length().value : 0;
   for (const auto& entry : instance_seconds_by_uuid) {
@@ -178,8 +190,14 @@ Fleet roll_fleet(std::vector<GpuTimeline> timelines, const FleetOptions& options
       }
     }
   }
+  std::set<std::string> divided;  // UUIDs of GPUs with instances
   for (const GpuTimeline& timeline : timelines) {
-    fleet.gpus.push_back(roll_gpu(timeline, options, fleet.window, jobs, holders, quality));
+    if (!timeline.gpu.mig_instance.empty()) divided.insert(timeline.gpu.uuid);
+  }
+  for (const GpuTimeline& timeline : timelines) {
+    const bool is_divided = !timeline.gpu.mig_instance.empty() || divided.count(timeline.gpu.uuid) > 0;
+    fleet.gpus.push_back(roll_gpu(timeline, options, fleet.window, is_divided, jobs, holders, quality));
+    note_without_tensor(timeline, quality);
   }
   add_mig_rests(fleet);
   return fleet;
@@ -191,7 +209,7 @@ void add_unseen_gpus(Fleet& fleet, const FleetOptions& options, const jobs::JobT
   const auto add = [&](samples::GpuIdentity gpu, const jobs::JobRecord& record) {
     const bool known = std::any_of(fleet.gpus.begin(), fleet.gpus.end(), [&](const GpuTime& g) {
       return gpu.uuid.empty() ? g.gpu.index == gpu.index && jobs::same_host(g.gpu.host, gpu.host)
-                              : g.gpu.uuid == gpu.uuid;
+                              : samples::normalized_uuid(g.gpu.uuid) == samples::normalized_uuid(gpu.uuid);
     });
     if (known || !added.insert({gpu.uuid + gpu.host, gpu.index}).second) return;
     GpuTimeline timeline;

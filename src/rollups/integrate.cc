@@ -139,9 +139,14 @@ class FileJobs {
   }
 
  private:
-  // Every record of that name has ended by t.
+  // Every record of that name has ended by t: of those that hold this GPU, if there are any, as a requeued job goes
+  // on elsewhere.
   bool ended_by(const std::string& job, units::Instant t) const {
-    const auto named = table_.named(job);
+    std::vector<const jobs::JobRecord*> named;
+    for (const jobs::JobRecord* record : records_) {
+      if (record->job == job) named.push_back(record);
+    }
+    if (named.empty()) named = table_.named(job);
     return !named.empty() && std::all_of(named.begin(), named.end(), [&](const auto* record) {
       return record->end && *record->end <= t;
     });

@@ -400,14 +400,15 @@ TEST(Screen, an_idle_gpu_is_not_a_contradiction) {
 TEST(Screen, an_energy_counter_that_stands_still_is_frozen) {
   World world;
   GpuTimeline gpu;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 12; ++i) {
     gpu.scrapes.push_back(scrape(i * 30, 0.5));
-    gpu.scrapes.back().reading(Metric::kEnergy) = i < 4 ? 1000.0 + i : 1003.0;
+    gpu.scrapes.back().reading(Metric::kEnergy) = i < 6 ? 1000.0 + i : 1005.0;
   }
   screen_gpu(gpu, nullptr, world.quality);
-  EXPECT_TRUE(gpu.scrapes[3].reading(Metric::kTensorActive).present());
-  EXPECT_EQ(gpu.scrapes[4].reading(Metric::kTensorActive).reason(), AbsentReason::kFrozen);
   EXPECT_EQ(world.quality.count("frozen"), 6U);
+  EXPECT_TRUE(gpu.scrapes[5].reading(Metric::kTensorActive).present());
+  ASSERT_FALSE(gpu.scrapes[6].reading(Metric::kTensorActive).present());
+  EXPECT_EQ(gpu.scrapes[6].reading(Metric::kTensorActive).reason(), AbsentReason::kFrozen);
 }
 
 TEST(Screen, constant_round_values_are_not_frozen_and_repeated_fine_ones_are) {

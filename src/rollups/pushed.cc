@@ -63,6 +63,7 @@ GpuTime gpu_of_spans(const std::vector<const PushedSpan*>& spans, units::Seconds
     has_tensor = has_tensor || span->measured_steps > 0;
     present_steps += static_cast<double>(span->present_steps);
   }
+  if (!has_tensor) quality.add("no_tensor_counter", gpu.gpu.host);
   const double weight = resolve_device(gpu, options, scraped_max, quality);
   double window_steps = std::round(options.integrate.window->length() / step);
   if (!gpu.gpu.mig_instance.empty()) window_steps = present_steps;

@@ -16,8 +16,10 @@ using samples::AbsentReason;
 using samples::GpuScrape;
 using samples::Reading;
 
+constexpr double kFrozenSecondsMin = 60;
+constexpr double kFrozenSecondsMax = 600;
+constexpr std::size_t kChangesMin = 4;
 constexpr std::size_t kEnergyRun = 3;
-constexpr double kEnergyRunSeconds = 60;
 constexpr std::size_t kRepeatRun = 10;
 constexpr std::size_t kTensorRun = 20;
 
@@ -29,6 +31,11 @@ bool has_decimals(double value, double per_unit) {
 bool same_value(const GpuScrape& a, const GpuScrape& b, Metric metric) {
   const Reading &x = a.reading(metric), &y = b.reading(metric);
   return x.present() && y.present() && x.value() == y.value();
+}
+
+bool moves(const GpuScrape& a, const GpuScrape& b, Metric metric) {
+  const Reading &x = a.reading(metric), &y = b.reading(metric);
+  return x.present() && y.present() && x.value() != y.value();
 }
 
 // (b) of screen.h between two neighbours.
@@ -67,25 +74,49 @@ void for_runs(const std::vector<GpuScrape>& scrapes, Alike alike, Found found) {
   }
 }
 
+// How long a run must last to be no mere slowness of the exporter: three times what is usual for this GPU, where
+// enough changes were seen to tell.
+template <typename Alike>
+double frozen_seconds(const std::vector<GpuScrape>& scrapes, Alike alike) {
+  std::vector<double> lengths;
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < scrapes.size(); ++i) {
+    if (alike(scrapes[i - 1], scrapes[i])) continue;
+    lengths.push_back((scrapes[i].time - scrapes[first].time).value);
+    first = i;
+  }
+  if (lengths.size() < kChangesMin) return kFrozenSecondsMax;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  return std::clamp(3 * *middle, kFrozenSecondsMin, kFrozenSecondsMax);
+}
+
 std::uint64_t mark_frozen(samples::GpuTimeline& timeline) {
   auto& scrapes = timeline.scrapes;
   std::vector<std::pair<std::size_t, std::size_t>> runs;
   const auto energy_stands = [](const GpuScrape& a, const GpuScrape& b) {
-    return same_value(a, b, Metric::kEnergy);
+    // A counter that is always 0 is not supported, and one that stands while other readings move is alone.
+    return same_value(a, b, Metric::kEnergy) && a.reading(Metric::kEnergy).value() > 0 &&
+           !moves(a, b, Metric::kTensorActive) && !moves(a, b, Metric::kPower) &&
+           !moves(a, b, Metric::kSmActive) && !moves(a, b, Metric::kDramActive);
   };
+  const auto seconds = [&](std::size_t first, std::size_t last) {
+    return (scrapes[last].time - scrapes[first].time).value;
+  };
+  const double energy_seconds = frozen_seconds(scrapes, energy_stands);
   for_runs(scrapes, energy_stands, [&](std::size_t first, std::size_t last) {
-    const double seconds = (scrapes[last].time - scrapes[first].time).value;
-    if (last - first + 1 >= kEnergyRun && seconds >= kEnergyRunSeconds) runs.emplace_back(first, last);
+    if (last - first + 1 >= kEnergyRun && seconds(first, last) >= energy_seconds) runs.emplace_back(first, last);
   });
+  const double repeat_seconds = frozen_seconds(scrapes, repeats_fine_readings);
   for_runs(scrapes, repeats_fine_readings, [&](std::size_t first, std::size_t last) {
-    if (last - first + 1 >= kRepeatRun) runs.emplace_back(first, last);
+    if (last - first + 1 >= kRepeatRun && seconds(first, last) >= repeat_seconds) runs.emplace_back(first, last);
   });
   const auto tensor_stands = [](const GpuScrape& a, const GpuScrape& b) {
     return same_value(a, b, Metric::kTensorActive) &&
            has_decimals(a.reading(Metric::kTensorActive).value(), 1e5);
   };
   for_runs(scrapes, tensor_stands, [&](std::size_t first, std::size_t last) {
-    if (last - first + 1 < kTensorRun) return;
+    if (last - first + 1 < kTensorRun || seconds(first, last) < kFrozenSecondsMax) return;
     double low = 1e300, high = 0;
     for (std::size_t i = first; i <= last; ++i) {
       const Reading& power = scrapes[i].reading(Metric::kPower);
@@ -162,6 +193,16 @@ std::vector<std::size_t> scrapes_lacking_tensor(const samples::GpuTimeline& time
   return out;
 }
 
+// Kernels that wait for each other keep the utilisation at 100 % and do nothing.
+bool looks_hung(const GpuScrape& s, const catalog::Device* device) {
+  const Reading &tensor = s.reading(Metric::kTensorActive), &util = s.reading(Metric::kGpuUtil),
+                &power = s.reading(Metric::kPower), &nvlink = s.reading(Metric::kNvlinkTx);
+  const bool link_silent = !nvlink.present() || nvlink.value() < 1e6;
+  return tensor.present() && tensor.value() == 0 && util.present() && util.value() >= 0.99 &&
+         power.present() && device != nullptr && device->board_power &&
+         power.value() < 0.35 * device->board_power->value && link_silent;
+}
+
 }  // namespace
 
 std::string gpu_label(const samples::GpuIdentity& gpu) {
@@ -178,7 +219,8 @@ void screen_gpu(samples::GpuTimeline& timeline, const catalog::Device* device,
   if (timeline.has_times) quality.add("frozen", label, mark_frozen(timeline));
   std::uint64_t contradicted = 0, zero_while_busy = 0;
   for (std::size_t i = 0; i < timeline.scrapes.size(); ++i) {
-    if (contradicts(timeline.scrapes[i], device)) {
+    // Power and utilisation of a MIG GPU are of all its instances and contradict none of them.
+    if (timeline.gpu.mig_instance.empty() && contradicts(timeline.scrapes[i], device)) {
       mark(timeline.scrapes, i, i, AbsentReason::kContradicted);
       ++contradicted;
     } else if (is_zero_while_busy(timeline.scrapes[i], device)) {
@@ -187,6 +229,9 @@ void screen_gpu(samples::GpuTimeline& timeline, const catalog::Device* device,
   }
   quality.add("contradicted", label, contradicted);
   quality.add("tensor_zero_while_busy", label, zero_while_busy);
+  quality.add("possible_hang", label, static_cast<std::uint64_t>(std::count_if(
+                                          timeline.scrapes.begin(), timeline.scrapes.end(),
+                                          [&](const GpuScrape& s) { return looks_hung(s, device); })));
 }
 
 void screen_host(std::span<samples::GpuTimeline* const> gpus, samples::QualityLog& quality) {

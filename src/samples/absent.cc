@@ -12,8 +12,8 @@ struct ReasonText {
 
 constexpr std::array<ReasonText, kAbsentReasonCount> kReasons = {{
     {"no_tensor_counter",
-     "OFU not measurable: no tensor counter is scraped; likely profiling fields are not in the exporter's "
-     "list, or DCGM cannot read them on this GPU"},
+     "OFU not measurable: no tensor counter is scraped; dcgm-exporter has one unless its list or the GPU's "
+     "DCGM lacks profiling fields, nvidia-smi exporters never have one"},
     {"no_clock", "tensor activity is scraped without an SM clock"},
     {"no_reference_clock",
      "GPU model not in the catalogue and no maximum SM clock scraped; add a row with --gpu-catalog"},

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "base/text.h"
+
 namespace flopsight::samples {
 
 std::optional<int> GpuIdentity::mig_slices() const {
@@ -17,6 +19,22 @@ std::optional<int> GpuIdentity::mig_slices() const {
     return std::nullopt;
   }
   return slices;
+}
+
+std::string normalized_uuid(std::string_view uuid) {
+  std::string text = base::to_lower(uuid);
+  if (text.starts_with("gpu-")) text.erase(0, 4);
+  return text;
+}
+
+std::string normalized_bus_id(std::string_view bus_id) {
+  std::string text = base::to_lower(bus_id);
+  // The domain comes with four or eight digits, or not at all.
+  const std::size_t device = text.rfind(':');
+  const std::size_t bus = device == std::string::npos || device == 0 ? std::string::npos : text.rfind(':', device - 1);
+  if (bus == std::string::npos) return text;
+  const std::size_t digit = text.find_first_not_of('0');
+  return digit >= bus ? text.substr(bus + 1) : text.substr(digit);
 }
 
 }  // namespace flopsight::samples

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/metrics.h"
@@ -22,6 +23,7 @@ struct GpuIdentity {
   std::string mig_profile;   // "1g.5gb"
   std::string host;
   std::string index;
+  std::string pci_bus_id;
   std::string model_raw;
   std::string driver_version;
 
@@ -44,6 +46,11 @@ struct Holder {
            user == other.user && team == other.team;
   }
 };
+
+// Identity without spelling: "GPU-AB" and "ab" are one.
+std::string normalized_uuid(std::string_view uuid);
+// "00000000:53:00.0" and "0000:53:00.0" are one.
+std::string normalized_bus_id(std::string_view bus_id);
 
 using HolderId = std::uint32_t;  // index into a table of Holder
 

@@ -28,7 +28,7 @@ constexpr CodeText kCodes[] = {
      "the SM multiplicity of the cycle counters could not be told; they were not used"},
     {"counter_route_difference",
      "OFU from cycle counters and from tensor activity times clock, compared where both exist"},
-    {"duplicate", "the same sample from more than one series (shared GPU, replica): counted once"},
+    {"duplicate", "the same sample more than once (shared GPU, replica, a repeated scrape): counted once"},
     {"empty_scrape", "an endpoint or file answered without a single sample: a missing scrape"},
     {"endpoint_down", "an endpoint did not answer: its GPUs are unmeasured"},
     {"exporter_pod_ignored", "pod labels that name the exporter itself were not taken for a job"},
@@ -43,6 +43,9 @@ constexpr CodeText kCodes[] = {
      "OFU above 1: the SM clock ran above the tensor-peak clock; above about 1.1 the catalogue row is "
      "wrong"},
     {"partial_answer", "the server said that its answer is partial"},
+    {"possible_hang",
+     "utilization at 100 % with tensor activity 0 and low power: kernels that wait for each other look so"},
+    {"out_of_range_time", "a timestamp before 1970 or after 9999: the sample was left out"},
     {"price_unknown", "no price for the GPU model: no dollars for groups that hold it"},
     {"server_warning", "the server sent a warning with its answer"},
     {"simulated", "SIMULATED: samples of a fleet that does not exist"},

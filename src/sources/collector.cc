@@ -22,6 +22,14 @@ std::string place(std::string_view raw_metric, const samples::GpuIdentity& gpu) 
   return text;
 }
 
+// Where scrapes without timestamps are kept until it is known whether the GPU has any with: before all times.
+constexpr std::int64_t kUntimedBase = -(std::int64_t{1} << 61);
+bool is_untimed(units::Instant t) { return t.unix_milliseconds < kUntimedBase / 2; }
+// 1970 to 9999.
+bool is_plausible(units::Instant t) {
+  return t.unix_milliseconds >= 0 && t.unix_milliseconds < 253'402'300'800'000;
+}
+
 void fill(std::string& into, const std::string& from) {
   if (into.empty()) into = from;
 }
@@ -61,12 +69,6 @@ void merge_scrapes(samples::GpuTimeline& into, samples::GpuTimeline&& from) {
 
 }  // namespace
 
-std::string normalized_uuid(std::string_view uuid) {
-  std::string text = base::to_lower(uuid);
-  if (text.starts_with("gpu-")) text.erase(0, 4);
-  return text;
-}
-
 Collector::Collector(const jobs::LabelRules& rules, jobs::HolderTable& holders,
                      samples::QualityLog& quality)
     : rules_(rules), holders_(holders), quality_(quality) {}
@@ -77,7 +79,7 @@ Collector::BindingId Collector::bind(std::span<const jobs::LabelView> labels, st
   binding.scope = scope;
   const samples::GpuIdentity& gpu = binding.facts.gpu;
   if (!gpu.uuid.empty()) {
-    binding.key = "u" + normalized_uuid(gpu.uuid);
+    binding.key = "u" + samples::normalized_uuid(gpu.uuid);
   } else if (binding.facts.masked_uuid) {
     binding.key = "m" + std::string(scope) + '\0' + gpu.host;
   } else {
@@ -115,6 +117,7 @@ Collector::Gpu& Collector::gpu_of(Binding& binding) {
     fill(known.mig_profile, seen.mig_profile);
     fill(known.host, seen.host);
     fill(known.index, seen.index);
+    fill(known.pci_bus_id, seen.pci_bus_id);
     fill(known.model_raw, seen.model_raw);
     fill(known.driver_version, seen.driver_version);
     if (binding.facts.exporter_pod) quality_.add("exporter_pod_ignored", seen.host);
@@ -150,15 +153,20 @@ void Collector::add(BindingId id, std::string_view raw_metric, units::Instant ti
     if (!proves) return;
     static constexpr catalog::MetricAlias kOther{"", Metric::kOther, 1, "", ""};
     alias = &kOther;
-  } else if (!names_gpu && gpu.index.empty() && gpu.host.empty()) {
-    return;  // e.g. a fleet-wide recording rule under a known name
+  } else if (!names_gpu && gpu.index.empty()) {
+    return;  // a sum over a host or the fleet under a known name
   }
+  if (timed && !is_plausible(time)) {
+    quality_.add("out_of_range_time", place(raw_metric, gpu));
+    return;
+  }
+  if (!timed) time.unix_milliseconds += kUntimedBase;
   if (rules_.ignores(raw_metric, gpu.driver_version)) {
     quality_.add("ignored_metric", raw_metric);
     return;
   }
   Gpu& target = gpu_of(binding);
-  target.timed = target.timed && timed;
+  (timed ? target.timed : target.untimed) = true;
   if (!alias->calibrated && alias->metric == Metric::kTensorActive) {
     target.timeline.tensor_calibrated = false;
   }
@@ -180,6 +188,8 @@ void Collector::store(Gpu& gpu, const Binding& binding, const catalog::MetricAli
     }
   }
   Reading& slot = scrape.reading(alias.metric);
+  const catalog::MetricAlias*& first = gpu.first_alias[static_cast<std::size_t>(alias.metric)];
+  if (first == nullptr) first = &alias;
   if (!scrape.saw(alias.metric)) {
     slot = reading;
     if (alias.per_process) gpu.util_is_devices[at] = binding.holder < 0;
@@ -198,8 +208,10 @@ void Collector::store(Gpu& gpu, const Binding& binding, const catalog::MetricAli
   } else if (reading.present()) {
     // Averages of the same counters read through two paths differ in the last digits.
     const bool same = std::abs(slot.value() - reading.value()) <= 1e-6 * std::abs(slot.value()) + 1e-9;
-    quality_.add(same ? "duplicate" : "conflicting_duplicate",
-                 place(catalog::info(alias.metric).name, binding.facts.gpu));
+    if (same || first->raw_name == alias.raw_name) {
+      quality_.add(same ? "duplicate" : "conflicting_duplicate",
+                   place(catalog::info(alias.metric).name, binding.facts.gpu));
+    }
   }
 }
 
@@ -228,16 +240,23 @@ void Collector::give_to_instances() {
     const samples::GpuIdentity& gpu = gpus_[i].timeline.gpu;
     if (gpu.uuid.empty()) continue;
     if (gpu.mig_instance.empty()) {
-      parents[normalized_uuid(gpu.uuid)] = i;
+      parents[samples::normalized_uuid(gpu.uuid)] = i;
     } else {
-      instances[normalized_uuid(gpu.uuid)].push_back(i);
+      instances[samples::normalized_uuid(gpu.uuid)].push_back(i);
     }
   }
-  for (const auto& [uuid, members] : instances) {
-    const auto parent = parents.find(uuid);
+  for (const auto& entry : instances) {
+    const std::vector<std::size_t>& members = entry.second;
+    const auto parent = parents.find(entry.first);
     if (parent == parents.end()) continue;
-    samples::GpuTimeline whole = std::move(gpus_[parent->second].timeline);
-    gpus_[parent->second].timeline.scrapes.clear();
+    samples::GpuTimeline& own = gpus_[parent->second].timeline;
+    samples::GpuTimeline whole = own;
+    // Before it was divided, or after, it is a GPU like any other.
+    std::erase_if(own.scrapes, [&](const GpuScrape& scrape) {
+      return std::any_of(members.begin(), members.end(), [&](std::size_t member) {
+        return gpus_[member].row_at.count(scrape.time.unix_milliseconds) > 0;
+      });
+    });
     for (GpuScrape& scrape : whole.scrapes) {
       scrape.holders.clear();
       for (std::size_t m = 0; m < catalog::kMetricCount; ++m) {
@@ -263,6 +282,9 @@ std::vector<samples::GpuTimeline> Collector::take() {
   for (Gpu& gpu : gpus_) {
     if (gpu.timeline.scrapes.empty()) continue;
     gpu.timeline.has_times = gpu.timed;
+    if (gpu.timed && gpu.untimed) {
+      std::erase_if(gpu.timeline.scrapes, [](const GpuScrape& s) { return is_untimed(s.time); });
+    }
     sort_and_merge(gpu.timeline);
     out.push_back(std::move(gpu.timeline));
   }

@@ -6,11 +6,13 @@
 // such a GPU joins one with the same host and index whose UUID is known. Label renames do not split a GPU.
 // Copies: the same quantity of one GPU at one time from several series (pods sharing a GPU, replicas,
 // two names during an upgrade) is one reading; per-process families add up to the device's.
-// MIG: values that belong to the whole GPU are given to each instance that lacks them; a parent that has instances is
-// not a GPU of its own.
+// MIG: values that belong to the whole GPU are given to each instance that lacks them; while instances are there
+// the parent is not a GPU of its own.
+// A GPU that has samples with timestamps keeps those; of the others it takes the labels.
 //
 // Memory: one GpuScrape per GPU and time. Threads: one collector, one thread.
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -61,7 +63,11 @@ class Collector {
     samples::GpuTimeline timeline;
     std::unordered_map<std::int64_t, std::uint32_t> row_at;  // by unix_milliseconds
     std::vector<char> util_is_devices;                       // per row: utilisation came without a pod
-    bool timed = true;
+    // Which alias each quantity was first read under: another field for the same quantity (a requested and an enforced
+    // limit) is no contradiction, and the first is kept.
+    std::array<const catalog::MetricAlias*, catalog::kMetricCount> first_alias{};
+    bool timed = false;    // some samples have timestamps
+    bool untimed = false;  // some have none
   };
 
   void store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
@@ -78,8 +84,5 @@ class Collector {
   std::vector<Gpu> gpus_;
   std::unordered_map<std::string, std::uint32_t> gpu_by_key_;
 };
-
-// Identity without spelling: "GPU-AB" and "ab" are one.
-std::string normalized_uuid(std::string_view uuid);
 
 }  // namespace flopsight::sources

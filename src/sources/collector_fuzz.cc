@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (!timeline.gpu.uuid.empty()) {
       FLOPSIGHT_CHECK(identities
-                          .insert({flopsight::sources::normalized_uuid(timeline.gpu.uuid),
+                          .insert({flopsight::samples::normalized_uuid(timeline.gpu.uuid),
                                    timeline.gpu.mig_instance})
                           .second);
     }

@@ -92,7 +92,7 @@ class Gatherer {
     const jobs::LabelFacts facts = rules_.apply(labels);
     std::optional<samples::HolderId> holder;
     if (!facts.holder.unallocated()) holder = holders_.intern(facts.holder);
-    const Key key{normalized_uuid(facts.gpu.uuid), facts.gpu.mig_instance, holder ? *holder + 1 : 0};
+    const Key key{samples::normalized_uuid(facts.gpu.uuid), facts.gpu.mig_instance, holder ? *holder + 1 : 0};
     const auto [at, is_new] = spans_.emplace(key, PushedSpan{});
     if (is_new) {
       at->second.gpu = facts.gpu;
@@ -105,7 +105,7 @@ class Gatherer {
     return at->second;
   }
   void add_busy(const std::string& uuid, double steps, double hertz2) {
-    Busy& busy = busy_[normalized_uuid(uuid)];
+    Busy& busy = busy_[samples::normalized_uuid(uuid)];
     busy.steps += steps;
     busy.hertz2_weighted += hertz2 * steps;
   }

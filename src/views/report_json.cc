@@ -98,6 +98,9 @@ std::string report_json(const analysis::Report& report) {
   Object fleet;
   add_summary(fleet, report.fleet);
   fleet.emplace_back("waterfall", waterfall(report.fleet_waterfall));
+  Object absent;
+  for (const auto& [reason, ratio] : report.fleet_absent_ratios) absent.emplace_back(reason, ratio);
+  fleet.emplace_back("absent_ratios", std::move(absent));
   Array groups, gpus, notes;
   for (const analysis::Group& g : report.groups) groups.emplace_back(group(g));
   for (const analysis::GpuRow& row : report.gpus) gpus.emplace_back(gpu(row));

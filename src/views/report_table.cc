@@ -8,7 +8,7 @@
 namespace flopsight::views {
 namespace {
 
-constexpr std::size_t kNameWidthMax = 48;
+constexpr std::size_t kNameWidthMax = 52;
 constexpr std::string_view kUnknown = "-";
 
 struct Column {
@@ -42,6 +42,15 @@ std::string with_band(const analysis::Summary& s) {
                      *s.ofu_ratio_high * 100);
 }
 
+// Cut in the middle, as names differ at both ends.
+std::string short_name(std::string_view text) {
+  if (width(text) <= kNameWidthMax) return base::printable(text, text.size());
+  const std::string head = base::printable(text, kNameWidthMax / 2 - 2);
+  std::string_view tail = text.substr(text.size() - (kNameWidthMax / 2 - 2));
+  while (!tail.empty() && (static_cast<unsigned char>(tail[0]) & 0xC0) == 0x80) tail.remove_prefix(1);
+  return head + base::printable(tail, tail.size());
+}
+
 std::string group_name(const analysis::Group& group, analysis::GroupBy by) {
   std::string name;
   for (const auto& [key, value] : group.key) {
@@ -51,12 +60,12 @@ std::string group_name(const analysis::Group& group, analysis::GroupBy by) {
     }
     name += (name.empty() ? "" : ", ") + *value;
   }
-  if (!name.empty()) return base::printable(name, kNameWidthMax);
+  if (!name.empty()) return short_name(name);
   return by == analysis::GroupBy::kModel ? "(unknown model)"
                                          : fmt::format("(no {})", analysis::group_by_name(by));
 }
 
-void add_row(std::vector<Column>& columns, const std::string& name, const analysis::Summary& s) {
+void add_row(std::vector<Column>& columns, const std::string& name, const analysis::Summary& s, int decimals) {
   const std::string cells[] = {name,
                                std::to_string(s.gpu_count),
                                with_band(s),
@@ -65,10 +74,10 @@ void add_row(std::vector<Column>& columns, const std::string& name, const analys
                                                      : std::string(kUnknown),
                                percent(s.clock_loss_ratio),
                                percent(s.coverage_ratio),
-                               number(s.gpu_hours_allocated, 2),
-                               number(s.gpu_hours_delivered, 2),
-                               number(s.gpu_hours_lost, 2),
-                               number(s.gpu_hours_unmeasured, 2),
+                               number(s.gpu_hours_allocated, decimals),
+                               number(s.gpu_hours_delivered, decimals),
+                               number(s.gpu_hours_lost, decimals),
+                               number(s.gpu_hours_unmeasured, decimals),
                                dollars(s.cost_usd),
                                dollars(s.cost_lost_usd),
                                dollars(s.cost_unmeasured_usd)};
@@ -118,7 +127,7 @@ std::string render(const std::vector<Column>& columns, std::size_t rule_before) 
 }
 
 // "where the time went: 31.8 % delivered, 4.5 % clock, …", of the allocated time.
-std::string waterfall_text(const analysis::Waterfall& w) {
+std::string waterfall_text(const analysis::Waterfall& w, bool has_window) {
   std::string out;
   const auto part = [&](const std::optional<double>& ratio, std::string_view name) {
     if (ratio) out += fmt::format("{}{:.1f} % {}", out.empty() ? "" : ", ", *ratio * 100, name);
@@ -133,23 +142,14 @@ std::string waterfall_text(const analysis::Waterfall& w) {
   part(w.sm_idle_ratio, "SMs idle");
   part(w.tensor_idle_unsplit_ratio, "tensor pipe idle (SM activity not scraped)");
   part(w.unmeasured_ratio, "unmeasured");
-  return "Of the fleet's allocated time: " + out + "\n\n";
+  return fmt::format("Of the fleet's {}: ", has_window ? "allocated time" : "capacity at that instant") + out + "\n\n";
 }
 
-// The GPUs without OFU, by reason: what a reader of an empty OFU column wants to know first.
+// What a reader of an empty OFU column wants to know first.
 std::string unmeasured_text(const analysis::Report& report) {
-  std::vector<std::pair<std::string, std::size_t>> counts;
-  for (const analysis::GpuRow& row : report.gpus) {
-    if (row.absent_reason.empty()) continue;
-    auto at = std::find_if(counts.begin(), counts.end(),
-                           [&](const auto& c) { return c.first == row.absent_reason; });
-    if (at == counts.end()) at = counts.insert(counts.end(), {row.absent_reason, 0});
-    ++at->second;
-  }
   std::string out;
-  for (const auto& [reason, count] : counts) {
-    out += fmt::format("  {} GPU{} without OFU, {}: {}\n", count, count == 1 ? "" : "s", reason,
-                       samples::quality_meaning(reason));
+  for (const auto& [reason, ratio] : report.fleet_absent_ratios) {
+    out += fmt::format("  {:.1f} % {}: {}\n", ratio * 100, reason, samples::quality_meaning(reason));
   }
   return out.empty() ? out : "Unmeasured\n" + out;
 }
@@ -163,22 +163,24 @@ std::string report_table(const analysis::Report& report) {
                                  {"GPU-h", {}},      {"delivered", {}},   {"lost", {}},
                                  {"unmeasured", {}}, {"USD", {}},         {"USD lost", {}},
                                  {"USD unmeas.", {}}};
+  // A short window's hours would all round to 0.01.
+  const int decimals = report.fleet.gpu_hours_allocated.value_or(100) < 1 ? 5 : 2;
   for (const analysis::Group& group : report.groups) {
-    add_row(columns, group_name(group, report.by), group.summary);
+    add_row(columns, group_name(group, report.by), group.summary, decimals);
   }
   if (report.groups_omitted_count > 0) {
     for (Column& column : columns) column.cells.emplace_back("");
     columns[0].cells.back() = fmt::format("... {} more", report.groups_omitted_count);
   }
   const std::size_t fleet_row = columns[0].cells.size();
-  add_row(columns, "fleet", report.fleet);
+  add_row(columns, "fleet", report.fleet, decimals);
   drop_unknown(columns, 7);
   std::string out = fmt::format("{}, {}\n\n", base::printable(report.source),
                                 report.window ? units::to_rfc3339(report.window->start) + " to " +
                                                     units::to_rfc3339(report.window->end)
                                               : std::string("an instant"));
   out += render(columns, fleet_row) + "\n";
-  if (report.fleet.ofu_ratio) out += waterfall_text(report.fleet_waterfall);
+  if (report.fleet.ofu_ratio) out += waterfall_text(report.fleet_waterfall, report.window.has_value());
   out += unmeasured_text(report);
   out += "Assumed\n";
   for (const std::string& line : report.assumptions) out += "  " + base::printable(line, 400) + "\n";
