@@ -51,9 +51,6 @@ class ReportUnderLimits(unittest.TestCase):
     def test_promql_is_split_for_victoria_metrics(self):
         self.check(self.victoria("-search.maxPointsPerTimeseries=100"), "--step", "30s", tolerance=0.005)
 
-    def test_raw_samples_are_split_where_samples_of_a_query_are_few(self):
-        self.check(self.victoria("-search.maxSamplesPerQuery=5000"), "--raw")
-
     def test_a_refusal_is_one_line_that_has_the_reason(self):
         with self.prometheus("--query.max-samples=100") as server:
             run = run_report("--prometheus", server.url, *window(), "--format", "json")
