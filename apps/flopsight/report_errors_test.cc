@@ -66,7 +66,7 @@ TEST(ReportErrors, a_file_that_is_not_there_or_is_no_file) {
 }
 
 TEST(ReportErrors, bytes_that_are_no_scrape) {
-  const std::string binary("\x7f" "ELF\x02\x01\x01\0\0\xff\xfe\n\x80\x81\n", 18);
+  const std::string binary("\x7f" "ELF\x02\x01\x01\0\0\xff\xfe\n\x80\x81\n", 15);
   expect_refused(run_report_on({{binary}, {}, {}}), {"scrape1.prom", "expected"});
   expect_refused(run_report_on({{"<!DOCTYPE html>\n<html><body><h1>404 Not Found</h1></body></html>\n"}, {}, {}}),
                  {"scrape1.prom", "expected Prometheus text"});

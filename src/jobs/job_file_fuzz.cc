@@ -33,7 +33,11 @@ void check_record(const JobRecord& record, const JobTable& table) {
     gpu.uuid = record.gpu_uuids.front();
   } else {
     gpu.host = record.hosts.front();
-    if (!record.gpu_indices.empty()) gpu.index = record.gpu_indices.front();
+    if (!record.gpu_indices.empty()) {
+      gpu.index = record.gpu_indices.front();
+    } else if (!record.gpu_bus_ids.empty()) {
+      gpu.pci_bus_id = record.gpu_bus_ids.front();
+    }
   }
   FLOPSIGHT_CHECK(record.holds(gpu));
   FLOPSIGHT_CHECK(!table.holding(gpu).empty());

@@ -113,7 +113,6 @@ samples::PushedSpan span(std::optional<samples::HolderId> holder, double first, 
   s.last = at(last);
   const double n = static_cast<double>(steps);
   s.tensor_ratio_sum = 0.5 * n;
-  s.tensor_squared_ratio_sum = 0.25 * n;
   s.clock_hertz_sum = 1.41e9 * n;
   s.tensor_clock_hertz_sum = 0.5 * 1.41e9 * n;
   return s;

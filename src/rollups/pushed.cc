@@ -40,14 +40,17 @@ void add_span(Totals& totals, const PushedSpan& span, double steps, double kept,
   totals.measured_seconds += measured_seconds;
   totals.tensor_measured_seconds += span.tensor_ratio_sum * kept_seconds;
   totals.delivered_seconds += span.tensor_clock_hertz_sum / reference * kept_seconds;
+  // No sum of squares comes from the server: a^2 <= a * (the most that a can be) keeps the band on the safe side.
+  const double tensor_max = catalog::info(catalog::Metric::kTensorActive).value_max;
   totals.clock_sensitivity_seconds2_per_hertz2 +=
-      span.tensor_squared_ratio_sum * (kept_seconds / reference) * (unit_seconds / reference);
+      span.tensor_ratio_sum * tensor_max * (kept_seconds / reference) * (unit_seconds / reference);
 }
 
 // The variance comes ready-made; put as the successive differences that would give it.
 void add_spread(const PushedSpan& span, ClockSpread& spread) {
-  spread.difference_count += span.busy_steps;
-  spread.difference_sum_hertz2 += 2 * span.clock_variance_hertz2_weighted;
+  if (!span.clock_variance_hertz2) return;
+  spread.difference_count += 1;
+  spread.difference_sum_hertz2 += 2 * *span.clock_variance_hertz2;
 }
 
 GpuTime gpu_of_spans(const std::vector<const PushedSpan*>& spans, units::Seconds step,

@@ -16,13 +16,11 @@ struct PushedSpan {
   std::uint64_t measured_steps = 0;  // tensor activity and clock, both within range
   double tensor_clock_hertz_sum = 0;   // of activity * clock over the measured steps
   double tensor_ratio_sum = 0;         // over the measured steps
-  double tensor_squared_ratio_sum = 0;
   std::uint64_t clock_steps = 0;
   double clock_hertz_sum = 0;
   std::optional<units::Instant> first;  // of the present steps
   std::optional<units::Instant> last;
-  double clock_variance_hertz2_weighted = 0;  // variance over busy steps, times busy steps
-  std::uint64_t busy_steps = 0;
+  std::optional<double> clock_variance_hertz2;  // of the GPU, over its busy steps
   std::optional<double> clock_max_hertz;
 };
 

@@ -54,10 +54,10 @@ class Expressions {
   std::string on() const { return " on(" + plan_.gpu_label + ") "; }
   std::string tensor_clock() const { return tensor_ + " *" + on() + "group_left() " + clock_of_gpu_; }
   std::string tensor_measured() const { return tensor_ + " and" + on() + clock_of_gpu_; }
-  std::string tensor_squared() const { return "(" + tensor_measured() + ") ^ 2"; }
   std::string clock_megahertz() const { return clock_ + " * " + literal(plan_.clock_scale / 1e6); }
   // One selector over all names: `or` between three would read the labels three times over.
   std::string presence() const {
+    if (plan_.clock_tells) return clock_;
     std::string names = plan_.clock_names + "|" + plan_.tensor_names;
     if (!plan_.presence_names.empty()) names += "|" + plan_.presence_names;
     return held(by_, names);
@@ -104,18 +104,17 @@ class Gatherer {
     }
     return at->second;
   }
-  void add_busy(const std::string& uuid, double steps, double hertz2) {
-    Busy& busy = busy_[samples::normalized_uuid(uuid)];
-    busy.steps += steps;
-    busy.hertz2_weighted += hertz2 * steps;
+  void add_variance(const std::string& uuid, double hertz2) {
+    Variance& variance = variances_[samples::normalized_uuid(uuid)];
+    variance.hertz2_sum += hertz2;
+    variance.pieces += 1;
   }
   std::vector<PushedSpan> take() {
     std::vector<PushedSpan> out;
     for (auto& [key, span] : spans_) {
       // The variance belongs to the GPU and is given to each of its spans.
-      if (const auto busy = busy_.find(key.uuid); busy != busy_.end()) {
-        span.busy_steps = static_cast<std::uint64_t>(std::llround(busy->second.steps));
-        span.clock_variance_hertz2_weighted = busy->second.hertz2_weighted;
+      if (const auto at = variances_.find(key.uuid); at != variances_.end()) {
+        span.clock_variance_hertz2 = at->second.hertz2_sum / at->second.pieces;
       }
       out.push_back(std::move(span));
     }
@@ -130,12 +129,12 @@ class Gatherer {
   };
   const jobs::LabelRules& rules_;
   jobs::HolderTable& holders_;
-  struct Busy {
-    double steps = 0;
-    double hertz2_weighted = 0;
+  struct Variance {
+    double hertz2_sum = 0;
+    double pieces = 0;
   };
   std::map<Key, PushedSpan> spans_;
-  std::map<std::string, Busy> busy_;
+  std::map<std::string, Variance> variances_;
 };
 
 std::string label_of(const wire::ApiSeries& series, const std::string& name) {
@@ -171,9 +170,8 @@ std::vector<Question> questions(const Expressions& e, const Plan& plan, Gatherer
   const auto instant = [](double seconds) {
     return units::Instant{static_cast<std::int64_t>(std::llround(seconds * 1000))};
   };
-  return {
-      {"count_over_time", e.presence(),
-       [&into, count](const auto& s, double v) { into.span(s).present_steps += count(v); }},
+  const bool clock_tells = plan.clock_tells;
+  std::vector<Question> out = {
       {"min_over_time", "time() + 0 * (" + e.presence() + ")",
        [&into, instant](const auto& s, double v) {
          PushedSpan& span = into.span(s);
@@ -194,34 +192,30 @@ std::vector<Question> questions(const Expressions& e, const Plan& plan, Gatherer
          into.span(s).measured_steps += count(steps);
          into.span(s).tensor_ratio_sum += (v - steps * kTensorUnit) * tensor_scale;
        }},
-      {"sum_over_time", e.tensor_squared(),
-       [&into, tensor_scale](const auto& s, double v) {
-         into.span(s).tensor_squared_ratio_sum += v * tensor_scale * tensor_scale;
-       }},
       {"sum_over_time", packed(e.clock_megahertz(), kClockUnit),
-       [&into, count](const auto& s, double v) {
+       [&into, count, clock_tells](const auto& s, double v) {
          const double steps = std::floor(v / kClockUnit);
          into.span(s).clock_steps += count(steps);
+         if (clock_tells) into.span(s).present_steps += count(steps);
          into.span(s).clock_hertz_sum += (v - steps * kClockUnit) * 1e6;
        }},
   };
+  if (!clock_tells) {
+    out.push_back({"count_over_time", e.presence(), [&into, count](const auto& s, double v) {
+                     into.span(s).present_steps += count(v);
+                   }});
+  }
+  return out;
 }
 
 base::Status ask_busy_clock(PrometheusClient& client, const Plan& plan, const Expressions& e,
                             const std::string& range, units::Instant at, Gatherer& into) {
-  const std::string inside = "(" + e.busy_clock() + ")" + range;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer variance, client.query("stdvar_over_time(" + inside + ")", at));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer counts, client.query("count_over_time(" + inside + ")", at));
-  std::map<std::string, double> busy;
-  for (const wire::ApiSeries& series : counts.series) {
-    if (!series.points.empty()) busy[label_of(series, plan.gpu_label)] = series.points.back().value;
-  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer variance,
+                             client.query("stdvar_over_time((" + e.busy_clock() + ")" + range + ")", at));
   for (const wire::ApiSeries& series : variance.series) {
     if (series.points.empty()) continue;
-    const std::string gpu = label_of(series, plan.gpu_label);
-    const double steps = busy[gpu];
-    const double hertz2 = series.points.back().value * plan.clock_scale * plan.clock_scale;
-    into.add_busy(gpu, steps, hertz2);
+    into.add_variance(label_of(series, plan.gpu_label),
+                      series.points.back().value * plan.clock_scale * plan.clock_scale);
   }
   return {};
 }

@@ -2,8 +2,10 @@
 // The arithmetic of the report as PromQL, so that the server returns a few numbers per GPU and job and not its raw
 // samples. For each GPU and holder and over the window, at each step:
 //
-//   sum, count of  activity * on(UUID) clock      count, first, last of  presence
-//   sum of activity, activity^2, clock             variance of the clock while busy
+//   sum of  activity * on(UUID) clock      sum and count of  activity where the clock is, and of  clock
+//   first and last step of presence         variance of the clock while busy
+//
+// six queries in all (a sum and its count travel packed in one number), seven where some GPU has no clock.
 //
 // Values outside the physical range are filtered in the expression, as judge.h does here. A sample holds for
 // just under two scrape intervals (last_over_time), whatever the server's own look-back is. Copies of a series
@@ -40,6 +42,7 @@ struct Plan {
   std::string clock_max_names;
   double clock_max_scale = 1;
   std::string presence_names;  // of one device metric besides the clock, may be empty
+  bool clock_tells = false;    // every GPU that has any of these metrics has a clock
   std::string gpu_label;       // the label that joins activity and clock: "UUID"
   units::Seconds interval{60};  // of the scrapes, as seen at the end of the window
   bool simulated = false;  // some of the server's fleet does not exist

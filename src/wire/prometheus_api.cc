@@ -6,6 +6,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -150,7 +151,11 @@ Status read_labels(Reader& reader, od::value value, ApiSeries& series) {
 // "1.5", "+Inf", "NaN", "1e+06".
 std::optional<double> parse_value(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  return base::parse_number(text);
+  // Unlike base::parse_number: samples may be anything.
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 // A text as above; some proxies print numbers as such. Nothing for null.
