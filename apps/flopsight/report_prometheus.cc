@@ -150,7 +150,8 @@ Status add_scraped_maxima(const Context& c, std::vector<samples::PushedSpan>& sp
   });
   if (!wanted || c.plan.clock_max_names.empty()) return {};
   const std::string query = "max by (" + c.plan.gpu_label + ") (last_over_time({__name__=~\"" +
-                            c.plan.clock_max_names + "\"}[" +
+                            c.plan.clock_max_names + "\"" +
+                            (c.arguments.match.empty() ? "" : "," + c.arguments.match) + "}[" +
                             std::to_string(std::llround(c.window.length().value)) + "s]))";
   FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer,
                              c.client.query(query, c.window.end - units::Seconds(0.001)));

@@ -140,7 +140,7 @@ std::string waterfall_text(const analysis::Waterfall& w, bool has_window) {
   }
   part(w.tensor_idle_sm_busy_ratio, "tensor pipe idle while SMs were busy");
   part(w.sm_idle_ratio, "SMs idle");
-  part(w.tensor_idle_unsplit_ratio, "tensor pipe idle (SM activity not scraped)");
+  part(w.tensor_idle_unsplit_ratio, "tensor pipe idle (SM activity not known)");
   part(w.unmeasured_ratio, "unmeasured");
   return fmt::format("Of the fleet's {}: ", has_window ? "allocated time" : "capacity at that instant") + out + "\n\n";
 }
