@@ -36,6 +36,7 @@ base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSett
   for (const std::string& url : urls) {
     requests.push_back({});
     requests.back().url = url;
+    requests.back().keep_encoding = true;
     requests.back().headers = {
         {"Accept", "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5"}};
   }

@@ -60,6 +60,9 @@ struct HttpRequest {
   // An answer that is neither 2xx nor a redirect is a response too, not an error (after the retries that
   // 429 and 5xx get): for protocols that explain themselves in the body.
   bool any_status = false;
+  // Hand a gzip body over as it came, for a caller that decodes it: libcurl takes one that ends too early for
+  // whole. Only gzip is asked for then, and body_bytes_max counts the bytes as they came.
+  bool keep_encoding = false;
 };
 
 struct HttpResponse {
@@ -67,7 +70,7 @@ struct HttpResponse {
   int status = 0;
   std::string status_line;  // "503 Service Unavailable"
   std::string content_type;
-  std::string body;  // gzip and deflate resolved; of a status other than 2xx at most its first 64 KiB
+  std::string body;  // gzip and deflate resolved unless keep_encoding; of a status other than 2xx at most its first 64 KiB
   int attempts = 1;
 };
 

@@ -95,6 +95,18 @@ TEST(HttpClient, gets_a_body_and_its_content_type) {
   EXPECT_EQ(server.requests()[0].header("authorization"), "");
 }
 
+TEST(HttpClient, hands_a_gzip_body_over_as_it_came_where_asked) {
+  TestHttpServer server([](const TestRequest&) { return encoded("gzip", kThreeLinesGzip); });
+  HttpClient client = HttpClient::create({}).value();
+  HttpRequest request;
+  request.url = server.url("/");
+  request.keep_encoding = true;
+  const auto response = client.send(request);
+  ASSERT_TRUE(response.ok()) << response.error().message;
+  EXPECT_EQ(response->body, kThreeLinesGzip);
+  EXPECT_EQ(server.requests()[0].header("accept-encoding"), "gzip");
+}
+
 TEST(HttpClient, reads_chunked_gzip_and_deflate_bodies) {
   TestHttpServer server([](const TestRequest& request) {
     TestReply reply = text(kThreeLines);
