@@ -63,8 +63,7 @@ Status collect_answer(const wire::ApiAnswer& answer, sources::Collector& collect
       collector.add(binding, name, units::Instant{point.unix_milliseconds}, true, point.value);
     }
   }
-  for (const std::string& warning : answer.warnings) quality.add("server_warning", warning);
-  if (answer.is_partial) quality.add("partial_answer", "metrics server");
+  sources::note_answer(answer, quality);
   return {};
 }
 

@@ -4,44 +4,13 @@
 
 #include <cstdlib>
 
-#include "net/http_client.h"
-#include "net/test_http_server.h"
+#include "net/test_requests.h"
 
 namespace flopsight::net {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-
-HttpOptions quick() {
-  HttpOptions options;
-  options.retry_backoff = milliseconds(1);
-  return options;
-}
-
-HttpClient make_client(HttpOptions options = quick()) {
-  auto client = HttpClient::create(std::move(options));
-  FLOPSIGHT_CHECK(client.ok());
-  return std::move(client).value();
-}
-
-HttpRequest get(const std::string& url) {
-  HttpRequest request;
-  request.url = url;
-  return request;
-}
-
-HttpRequest post(const std::string& url, const std::string& body) {
-  HttpRequest request = get(url);
-  request.body = body;
-  return request;
-}
-
-TestReply text(const std::string& body) {
-  TestReply reply;
-  reply.body = body;
-  return reply;
-}
 
 TestReply redirect(const std::string& location) {
   TestReply reply;

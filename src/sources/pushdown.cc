@@ -144,11 +144,6 @@ std::string label_of(const wire::ApiSeries& series, const std::string& name) {
   return {};
 }
 
-void note_answer(const wire::ApiAnswer& answer, samples::QualityLog& quality) {
-  for (const std::string& warning : answer.warnings) quality.add("server_warning", warning);
-  if (answer.is_partial) quality.add("partial_answer", "metrics server");
-}
-
 // One number per series, as an instant query over [start, end) in steps.
 struct Question {
   std::string function;  // "sum_over_time"
@@ -316,6 +311,11 @@ base::Result<PushdownResult> ask_in_pieces(PrometheusClient& client, const Plan&
 }
 
 }  // namespace
+
+void note_answer(const wire::ApiAnswer& answer, samples::QualityLog& quality) {
+  for (const std::string& warning : answer.warnings) quality.add("server_warning", warning);
+  if (answer.is_partial) quality.add("partial_answer", "metrics server");
+}
 
 base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& plan,
                                        const PushdownOptions& options, const jobs::LabelRules& rules,

@@ -73,6 +73,9 @@ base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& pla
                                        jobs::HolderTable& holders, samples::QualityLog& quality,
                                        const std::function<void(PrometheusProgress)>& progress);
 
+// Warnings and partial answers of the server, into the log.
+void note_answer(const wire::ApiAnswer& answer, samples::QualityLog& quality);
+
 // A selector of raw samples: all GPU metrics of the plan, of the GPUs given (all when empty).
 std::string raw_selector(const Plan& plan, const std::string& match, const std::vector<std::string>& gpus);
 
