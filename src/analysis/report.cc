@@ -73,7 +73,7 @@ GpuRow gpu_row(const rollups::GpuTime& gpu, const jobs::HolderTable& holders) {
     if (!portion.holder) continue;
     const samples::Holder& holder = holders.at(*portion.holder);
     add_once(row.jobs, holder.job);
-    add_once(row.attributed_by, holder.rule + (portion.bridged ? " (label gaps bridged)" : ""));
+    add_once(row.attributed_by, holder.rule + (portion.bridged_seconds > 0 ? " (label gaps bridged)" : ""));
   }
   if (gpu.reference) {
     row.reference_clock_hertz = gpu.reference->clock.value;

@@ -31,6 +31,11 @@ struct Fleet {
   void append(Fleet other);
 };
 
+// Looks the model up and sets `gpu.device` and `gpu.reference`; notes an unknown model or MIG profile. The result is
+// the share of a whole GPU, 0 when it cannot be told.
+double resolve_device(GpuTime& gpu, const FleetOptions& options,
+                      std::optional<units::Hertz> scraped_max_clock, samples::QualityLog& quality);
+
 // Where no timeline has times the result is a set of instants, whatever the window.
 Fleet roll_fleet(std::vector<samples::GpuTimeline> timelines, const FleetOptions& options,
                  const jobs::JobTable& jobs, jobs::HolderTable& holders,

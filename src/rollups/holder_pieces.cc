@@ -43,10 +43,12 @@ std::vector<HolderPiece> holder_pieces(const samples::GpuTimeline& timeline, con
   const std::vector<Held> held =
       bridged_holders(timeline, frame, bridge_intervals, quality);
   std::vector<HolderPiece> pieces;
-  const auto push = [&](units::Instant start, units::Instant end, const Held& who, bool seen) {
+  const auto push = [&](units::Instant start, units::Instant end, const Held& who, bool seen,
+                        const samples::GpuScrape* scrape = nullptr,
+                        const samples::GpuScrape* next = nullptr) {
     start = std::max(start, frame.window.start);
     end = std::min(end, frame.window.end);
-    if (start < end) pieces.push_back({start, end, who.holders, who.bridged, seen});
+    if (start < end) pieces.push_back({start, end, who.holders, who.bridged, seen, scrape, next});
   };
   if (scrapes.empty()) {
     push(frame.window.start, frame.window.end, {}, false);
@@ -54,19 +56,20 @@ std::vector<HolderPiece> holder_pieces(const samples::GpuTimeline& timeline, con
   }
   const units::Seconds before = scrapes.front().time - frame.window.start;
   const bool phase = before.value > 0 && before <= frame.steps.front();
-  push(frame.window.start, scrapes.front().time, phase ? held.front() : Held{}, phase);
+  push(frame.window.start, scrapes.front().time, phase ? held.front() : Held{}, phase,
+       phase ? &scrapes.front() : nullptr);
   for (std::size_t i = 0; i < scrapes.size(); ++i) {
     const units::Instant here = scrapes[i].time;
     if (i + 1 == scrapes.size()) {
-      push(here, here + frame.steps[i], held[i], true);
+      push(here, here + frame.steps[i], held[i], true, &scrapes[i]);
       push(here + frame.steps[i], frame.window.end, {}, false);
       continue;
     }
     const units::Instant next = scrapes[i + 1].time;
     if ((next - here).value <= frame.gap_intervals * frame.steps[i].value) {
-      push(here, next, held[i], true);
+      push(here, next, held[i], true, &scrapes[i], &scrapes[i + 1]);
     } else {
-      push(here, here + frame.steps[i], held[i], true);
+      push(here, here + frame.steps[i], held[i], true, &scrapes[i]);
       const bool same = held[i].holders == held[i + 1].holders;
       push(here + frame.steps[i], next, same ? held[i] : Held{}, false);
     }

@@ -26,10 +26,66 @@ Portion& portion_of(GpuTime& gpu, std::optional<HolderId> holder) {
   return gpu.portions.back();
 }
 
-// Adds `seconds` of one GPU share with what was measured in it; without a piece, `reason` says why not.
-void add_time(Totals& totals, double seconds, const MeasuredPiece* piece, AbsentReason reason,
-              const GpuTime& gpu) {
+// One interval of one GPU, before it is shared out.
+struct Interval {
+  units::Instant start;
+  const MeasuredPiece* piece = nullptr;  // what was measured in it; without one, `reason` says why not
+  AbsentReason reason = AbsentReason::kNotSeen;
+  const GpuScrape* scrape = nullptr;  // the scrape that holds here, if any, and the next one
+  const GpuScrape* next = nullptr;
+};
+
+// Mean power of the interval: from the energy counter if it can be believed, which a reset (a fall), a jump over what
+// the board can draw and a counter that stands still cannot; else the power reading.
+std::optional<double> power_watts(const Interval& at, const GpuTime& gpu) {
+  constexpr double kWattsMax = 5000;      // beyond any board
+  constexpr double kOverLimitRatio = 1.5;  // short excursions are real
+  const Reading& power = at.scrape->reading(Metric::kPower);
+  if (at.next != nullptr && at.scrape->reading(Metric::kEnergy).present() &&
+      at.next->reading(Metric::kEnergy).present()) {
+    const double watts = (at.next->reading(Metric::kEnergy).value() -
+                          at.scrape->reading(Metric::kEnergy).value()) /
+                         (at.next->time - at.scrape->time).value;
+    const double most = gpu.device != nullptr && gpu.device->board_power
+                            ? gpu.device->board_power->value * kOverLimitRatio
+                            : kWattsMax;
+    if (watts > 0 && watts <= most) return watts;
+  }
+  if (power.present()) return power.value();
+  return std::nullopt;
+}
+
+void add_surroundings(Surroundings& out, double seconds, const Interval& at, const GpuTime& gpu) {
+  const GpuScrape& scrape = *at.scrape;
+  const auto rate = [&](Metric metric) {
+    return scrape.reading(metric).present() ? scrape.reading(metric).value() * seconds : 0.0;
+  };
+  if (scrape.reading(Metric::kDramActive).present()) {
+    out.dram_active_seconds += rate(Metric::kDramActive);
+    out.dram_known_seconds += seconds;
+  }
+  if (const auto watts = power_watts(at, gpu)) {
+    out.energy_joules += *watts * seconds;
+    out.energy_known_seconds += seconds;
+  }
+  out.pcie_tx_bytes += rate(Metric::kPcieTx);
+  out.pcie_rx_bytes += rate(Metric::kPcieRx);
+  out.nvlink_tx_bytes += rate(Metric::kNvlinkTx);
+  out.nvlink_rx_bytes += rate(Metric::kNvlinkRx);
+  if (scrape.reading(Metric::kEventReasons).present()) {
+    const auto bits = static_cast<std::uint64_t>(scrape.reading(Metric::kEventReasons).value());
+    for (std::size_t i = 0; i < kEventReasonCount; ++i) {
+      if ((bits >> i & 1) != 0) out.event_seconds[i] += seconds;
+    }
+    out.event_known_seconds += seconds;
+  }
+}
+
+// Adds `seconds` of one GPU share with what was measured in it.
+void add_time(Totals& totals, double seconds, const Interval& at, const GpuTime& gpu) {
+  const MeasuredPiece* piece = at.piece;
   totals.allocated_seconds += seconds;
+  if (at.scrape != nullptr) add_surroundings(totals.surroundings, seconds, at, gpu);
   if (piece != nullptr && piece->tensor.present()) {
     totals.tensor_seconds += seconds * piece->tensor.value();
     totals.tensor_known_seconds += seconds;
@@ -37,15 +93,17 @@ void add_time(Totals& totals, double seconds, const MeasuredPiece* piece, Absent
   if (piece != nullptr && piece->clock.present()) {
     totals.clock_hertz_seconds += seconds * piece->clock.value();
     totals.clock_known_seconds += seconds;
+    totals.extremes.see_clock(piece->clock.value());
   }
   if (piece == nullptr || !piece->ofu.present()) {
-    const AbsentReason why = piece == nullptr ? reason : piece->ofu.reason();
+    const AbsentReason why = piece == nullptr ? at.reason : piece->ofu.reason();
     totals.absent_seconds[static_cast<std::size_t>(why)] += seconds;
     return;
   }
   const double tensor = piece->tensor.value();
   totals.measured_seconds += seconds;
   totals.delivered_seconds += seconds * piece->ofu.value();
+  totals.extremes.see_ofu(piece->ofu.value(), at.start);
   totals.tensor_measured_seconds += seconds * tensor;
   if (piece->sm_active.present()) {
     totals.sm_active_seconds += seconds * piece->sm_active.value();
@@ -60,20 +118,20 @@ void add_time(Totals& totals, double seconds, const MeasuredPiece* piece, Absent
 
 // The same time for all of its holders, split equally.
 void add_shared(GpuTime& gpu, const std::vector<HolderId>& holders, bool bridged, double seconds,
-                const MeasuredPiece* piece, AbsentReason reason) {
+                const Interval& at) {
   gpu.holders_at_once_max =
       std::max(gpu.holders_at_once_max, static_cast<std::uint32_t>(holders.size()));
   if (holders.empty()) {
-    add_time(portion_of(gpu, std::nullopt).totals, seconds, piece, reason, gpu);
+    add_time(portion_of(gpu, std::nullopt).totals, seconds, at, gpu);
     return;
   }
   const double part = seconds / static_cast<double>(holders.size());
   for (const HolderId id : holders) {
     Portion& portion = portion_of(gpu, id);
-    add_time(portion.totals, part, piece, reason, gpu);
-    portion.bridged = portion.bridged || bridged;
-    if (holders.size() > 1 && piece != nullptr && piece->ofu.present()) {
-      portion.shared_delivered_seconds += part * piece->ofu.value();
+    add_time(portion.totals, part, at, gpu);
+    if (bridged) portion.bridged_seconds += part;
+    if (holders.size() > 1 && at.piece != nullptr && at.piece->ofu.present()) {
+      portion.shared_delivered_seconds += part * at.piece->ofu.value();
     }
   }
 }
@@ -195,7 +253,7 @@ void integrate_instants(const samples::GpuTimeline& timeline, double weight,
       who = options.instant ? file.holders_at(*options.instant, s.holders, quality)
                             : file.holders_at_some_time(s.holders);
     }
-    add_shared(out, who, false, seconds, &piece, AbsentReason::kNoTensorCounter);
+    add_shared(out, who, false, seconds, {{}, &piece, AbsentReason::kNoTensorCounter, &s, nullptr});
     if (piece.ofu.present() && piece.ofu.value() > 1) quality.add("ofu_above_one", gpu_label(out.gpu));
   }
 }
@@ -238,7 +296,8 @@ void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderP
                              : h == 0 || h + 1 == held.size() ? AbsentReason::kNotSeen
                                                               : AbsentReason::kGap;
     const auto who = file.empty() ? held[h].holders : file.holders_at(start, held[h].holders, quality);
-    add_shared(out, who, held[h].bridged, (end - start).value * weight, piece, why);
+    add_shared(out, who, held[h].bridged, (end - start).value * weight,
+               {start, piece, why, held[h].scrape, held[h].next});
   }
 }
 

@@ -46,7 +46,7 @@ struct Portion {
   std::optional<samples::HolderId> holder;  // nothing: nobody
   Totals totals;
   double shared_delivered_seconds = 0;  // the part of delivered that was split equally with others
-  bool bridged = false;                 // some of it is inferred over a label gap
+  double bridged_seconds = 0;           // the part that is inferred over a label gap
 };
 
 struct GpuTime {

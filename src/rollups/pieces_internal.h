@@ -25,6 +25,8 @@ struct HolderPiece {
   std::vector<samples::HolderId> holders;
   bool bridged = false;
   bool seen = false;  // some scrape covers it
+  const samples::GpuScrape* scrape = nullptr;  // that one, and the next if it follows within the gap limit
+  const samples::GpuScrape* next = nullptr;
 };
 
 // What is common to both.

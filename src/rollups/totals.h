@@ -5,13 +5,85 @@
 // All times are GPU-seconds: a MIG slice counts by its share of the GPU, one of n jobs on a shared GPU by
 // 1/n. For scrapes without timestamps a "second" is an arbitrary unit, one per GPU.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "samples/absent.h"
+#include "units/time.h"
 
 namespace flopsight::rollups {
+
+// Bits of the clock event reasons that have a meaning (DCGM field 112): 0x1 to 0x100.
+inline constexpr std::size_t kEventReasonCount = 9;
+
+// What else was going on: integrals over the time in which each was scraped, whether OFU was known or not.
+struct Surroundings {
+  double dram_active_seconds = 0;
+  double dram_known_seconds = 0;
+  double energy_joules = 0;  // from the energy counter where it can be believed, else from power
+  double energy_known_seconds = 0;
+  double pcie_tx_bytes = 0;
+  double pcie_rx_bytes = 0;
+  double nvlink_tx_bytes = 0;
+  double nvlink_rx_bytes = 0;
+  std::array<double, kEventReasonCount> event_seconds{};  // under each bit
+  double event_known_seconds = 0;
+
+  void merge(const Surroundings& other) {
+    dram_active_seconds += other.dram_active_seconds;
+    dram_known_seconds += other.dram_known_seconds;
+    energy_joules += other.energy_joules;
+    energy_known_seconds += other.energy_known_seconds;
+    pcie_tx_bytes += other.pcie_tx_bytes;
+    pcie_rx_bytes += other.pcie_rx_bytes;
+    nvlink_tx_bytes += other.nvlink_tx_bytes;
+    nvlink_rx_bytes += other.nvlink_rx_bytes;
+    for (std::size_t i = 0; i < kEventReasonCount; ++i) event_seconds[i] += other.event_seconds[i];
+    event_known_seconds += other.event_known_seconds;
+  }
+};
+
+// The lowest and highest of single samples, and the latest.
+struct Extremes {
+  bool any_ofu = false;
+  double ofu_min_ratio = 0;
+  double ofu_max_ratio = 0;
+  units::Instant ofu_last_time;
+  double ofu_last_ratio = 0;
+  bool any_clock = false;
+  double clock_min_hertz = 0;
+  double clock_max_hertz = 0;
+
+  void see_ofu(double ratio, units::Instant time) {
+    ofu_min_ratio = any_ofu ? std::min(ofu_min_ratio, ratio) : ratio;
+    ofu_max_ratio = any_ofu ? std::max(ofu_max_ratio, ratio) : ratio;
+    if (!any_ofu || time >= ofu_last_time) {
+      ofu_last_time = time;
+      ofu_last_ratio = ratio;
+    }
+    any_ofu = true;
+  }
+  void see_clock(double hertz) {
+    clock_min_hertz = any_clock ? std::min(clock_min_hertz, hertz) : hertz;
+    clock_max_hertz = any_clock ? std::max(clock_max_hertz, hertz) : hertz;
+    any_clock = true;
+  }
+  void merge(const Extremes& other) {
+    if (other.any_ofu) {
+      const double last = other.ofu_last_ratio;
+      see_ofu(other.ofu_min_ratio, units::Instant{std::numeric_limits<std::int64_t>::min()});
+      see_ofu(other.ofu_max_ratio, units::Instant{std::numeric_limits<std::int64_t>::min()});
+      see_ofu(last, other.ofu_last_time);
+    }
+    if (other.any_clock) {
+      see_clock(other.clock_min_hertz);
+      see_clock(other.clock_max_hertz);
+    }
+  }
+};
 
 struct Totals {
   double allocated_seconds = 0;
@@ -32,6 +104,8 @@ struct Totals {
   // clock it is the sampling variance (model/error_band.h).
   double clock_sensitivity_seconds2_per_hertz2 = 0;
   std::array<double, samples::kAbsentReasonCount> absent_seconds{};  // adds up to allocated - measured
+  Surroundings surroundings;
+  Extremes extremes;
 
   void merge(const Totals& other) {
     allocated_seconds += other.allocated_seconds;
@@ -49,6 +123,8 @@ struct Totals {
     for (std::size_t i = 0; i < absent_seconds.size(); ++i) {
       absent_seconds[i] += other.absent_seconds[i];
     }
+    surroundings.merge(other.surroundings);
+    extremes.merge(other.extremes);
   }
 };
 

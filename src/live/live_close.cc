@@ -1,0 +1,234 @@
+// The second half of LiveFleet: rows to cells.
+#include <algorithm>
+#include <cmath>
+
+#include "live/live_fleet.h"
+#include "rollups/screen.h"
+
+namespace flopsight::live {
+namespace {
+
+using catalog::Metric;
+
+std::int64_t milliseconds(units::Seconds seconds) {
+  return static_cast<std::int64_t>(std::llround(seconds.value * 1000));
+}
+
+// Rows after a slot that can still say something of it: the next sample, the other end of a bridged label gap,
+// and enough steps to tell the cadence.
+constexpr std::size_t kRowsAfter = 9;
+// Rows before it: the one that holds into it, and those that a label gap or a borrowed clock may reach back to.
+constexpr std::size_t kRowsBefore = 6;
+// As rollups/cadence.h looks back.
+constexpr std::size_t kCadenceSteps = 8;
+constexpr double kBusyTensorRatio = 0.01;
+
+// Pairs of busy clock readings whose second lies in the window.
+rollups::ClockSpread spread_in(const samples::GpuTimeline& timeline, units::Window window) {
+  rollups::ClockSpread spread;
+  std::optional<double> before;
+  for (const samples::GpuScrape& s : timeline.scrapes) {
+    const samples::Reading &tensor = s.reading(Metric::kTensorActive), &clock = s.reading(Metric::kSmClock);
+    if (!tensor.present() || !clock.present() || tensor.value() < kBusyTensorRatio) continue;
+    const double hertz = clock.value();
+    if (window.contains(s.time)) {
+      ++spread.count;
+      if (before) {
+        ++spread.difference_count;
+        spread.difference_sum_hertz2 += (hertz - *before) * (hertz - *before);
+      }
+    }
+    before = hertz;
+  }
+  return spread;
+}
+
+units::Seconds step_of(const PendingRows& rows, units::Seconds otherwise) {
+  if (rows.size() < 2) return otherwise;
+  std::vector<std::int64_t> steps;
+  for (std::size_t i = rows.size() - std::min<std::size_t>(rows.size() - 1, kCadenceSteps); i < rows.size(); ++i) {
+    steps.push_back(rows.at(i).unix_milliseconds - rows.at(i - 1).unix_milliseconds);
+  }
+  const auto pick = steps.begin() + static_cast<std::ptrdiff_t>((steps.size() - 1) * 3 / 4);
+  std::nth_element(steps.begin(), pick, steps.end());
+  return units::Seconds(static_cast<double>(*pick) / 1000);
+}
+
+}  // namespace
+
+void LiveFleet::resolve(Gpu& gpu) {
+  rollups::GpuTime known;
+  known.gpu = gpu.identity;
+  std::optional<units::Hertz> max_clock;
+  if (gpu.scraped_max_clock_hertz > 0) max_clock = units::Hertz(static_cast<double>(gpu.scraped_max_clock_hertz));
+  gpu.weight = rollups::resolve_device(known, options_.fleet, max_clock, quality_);
+  gpu.device = known.device;
+  gpu.reference = known.reference;
+  gpu.resolved = true;
+}
+
+samples::GpuTimeline LiveFleet::timeline_of(const Gpu& gpu, units::Window window) const {
+  samples::GpuTimeline timeline;
+  timeline.gpu = gpu.identity;
+  timeline.tensor_calibrated = gpu.calibrated;
+  const std::size_t from = gpu.rows.first_at_or_after(window.start.unix_milliseconds);
+  const std::size_t to = gpu.rows.first_at_or_after(window.end.unix_milliseconds);
+  const std::size_t first = from - std::min(from, kRowsBefore);
+  const std::size_t last = std::min(gpu.rows.size(), to + kRowsAfter);
+  // Of what was there before the rows only the times are left; they tell the cadence and lie outside the window.
+  std::vector<std::int64_t> earlier = gpu.rows.earlier();
+  for (std::size_t i = 0; i < first; ++i) earlier.push_back(gpu.rows.at(i).unix_milliseconds);
+  for (std::size_t i = earlier.size() - std::min<std::size_t>(earlier.size(), kRowsAfter); i < earlier.size(); ++i) {
+    samples::GpuScrape bare;
+    bare.time = units::Instant{earlier[i]};
+    if (gpu.has_tensor) bare.reading(Metric::kTensorActive) = samples::Absent{samples::AbsentReason::kGap};
+    timeline.scrapes.push_back(std::move(bare));
+  }
+  for (std::size_t i = first; i < last; ++i) {
+    samples::GpuScrape scrape = gpu.rows.scrape(i, holder_sets_[gpu.rows.at(i).holders]);
+    if (gpu.is_instance && !scrape.reading(Metric::kSmClock).present()) {
+      // Of the whole GPU, where the exporter says it only there.
+      const PendingRows& whole = gpus_[gpu.parent].rows;
+      const std::size_t at = whole.first_at_or_after(gpu.rows.at(i).unix_milliseconds);
+      if (at < whole.size() && whole.at(at).unix_milliseconds == gpu.rows.at(i).unix_milliseconds) {
+        const samples::GpuScrape parent = whole.scrape(at, {});
+        for (const catalog::MetricInfo& metric : catalog::metrics()) {
+          if (metric.whole_gpu && !scrape.saw(metric.metric)) {
+            scrape.reading(metric.metric) = parent.reading(metric.metric);
+          }
+        }
+      }
+    }
+    timeline.scrapes.push_back(std::move(scrape));
+  }
+  return timeline;
+}
+
+void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink& sink) {
+  Gpu& gpu = gpus_[index];
+  samples::GpuTimeline timeline = timeline_of(gpu, window);
+  const std::size_t in_slot = static_cast<std::size_t>(
+      std::count_if(timeline.scrapes.begin(), timeline.scrapes.end(),
+                    [&](const samples::GpuScrape& s) { return window.contains(s.time); }));
+  // The slot a scrape stands in decides what it is noted for, so that nothing is noted twice.
+  samples::QualityLog noted;
+  rollups::screen_gpu(timeline, gpu.device, in_slot > 0 ? quality_ : noted);
+  rollups::IntegrateOptions how = options_.fleet.integrate;
+  how.window = window;
+  rollups::GpuTime rolled = rollups::integrate(timeline, gpu.device, gpu.reference, gpu.weight, how, jobs_,
+                                               holders_, noted);
+  if (!gpu.has_tensor) {
+    quality_.add("no_tensor_counter", gpu.identity.host.empty() ? rollups::gpu_label(gpu.identity) : gpu.identity.host);
+  }
+  if (rolled.holders_at_once_max > 1) quality_.add("shared_gpu", rollups::gpu_label(gpu.identity));
+  const rollups::ClockSpread spread = spread_in(timeline, window);
+  bool is_first = true;
+  for (const rollups::Portion& portion : rolled.portions) {
+    ClosedCell closed;
+    closed.gpu = index;
+    closed.slot_start = units::Instant{window.start.unix_milliseconds / milliseconds(options_.slot) *
+                                       milliseconds(options_.slot)};
+    closed.holder = portion.holder;
+    closed.cell = rollups::cell_of(portion.totals, is_first ? spread : rollups::ClockSpread{});
+    using rollups::CellField;
+    closed.cell[CellField::kSharedDelivered] =
+        rollups::to_fixed(CellField::kSharedDelivered, portion.shared_delivered_seconds * 1e6);
+    closed.cell[CellField::kBridged] = rollups::to_fixed(CellField::kBridged, portion.bridged_seconds * 1e6);
+    closed.cell[CellField::kHoldersMax] = rolled.holders_at_once_max;
+    closed.cell[CellField::kSampleCount] = is_first ? static_cast<std::int64_t>(in_slot) : 0;
+    is_first = false;
+    if (gpu.is_instance) {
+      instance_microseconds_[gpu.parent][closed.slot_start.unix_milliseconds] += closed.cell.allocated_microseconds();
+    }
+    sink(closed);
+  }
+}
+
+void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything) {
+  Gpu& gpu = gpus_[index];
+  if (gpu.rows.empty() || gpu.away) return;
+  const std::int64_t slot = milliseconds(options_.slot);
+  const bool is_idle = everything || now.unix_milliseconds - gpu.arrived > milliseconds(options_.idle);
+  const std::int64_t newest = gpu.rows.back().unix_milliseconds;
+  const std::int64_t step = milliseconds(step_of(gpu.rows, options_.fleet.integrate.step_default));
+  // Closed out: the last sample holds for one step, in a slot of its own length.
+  const std::int64_t last = newest + step;
+  const std::int64_t limit = is_idle ? (last + slot - 1) / slot * slot
+                                     : (newest - milliseconds(options_.late)) / slot * slot;
+  if (gpu.closed_until >= limit) {
+    if (is_idle) gpu.away = true;
+    return;
+  }
+  if (!gpu.resolved) resolve(gpu);
+  while (gpu.closed_until < limit) {
+    units::Window window{{gpu.closed_until}, {gpu.closed_until + slot}};
+    const std::size_t next = gpu.rows.first_at_or_after(window.start.unix_milliseconds);
+    if (next == 0) {
+      // Before its first sample a GPU is not known to have been there.
+      const std::int64_t first = gpu.rows.front().unix_milliseconds;
+      if (first >= window.end.unix_milliseconds) {
+        gpu.closed_until = first / slot * slot;
+        continue;
+      }
+      window.start.unix_milliseconds = std::max(window.start.unix_milliseconds, first);
+    }
+    const std::size_t beyond = gpu.rows.first_at_or_after(window.end.unix_milliseconds);
+    if (beyond > 0 && beyond < gpu.rows.size()) {
+      const std::int64_t before = gpu.rows.at(beyond - 1).unix_milliseconds;
+      const std::int64_t after = gpu.rows.at(beyond).unix_milliseconds;
+      if (after - before > milliseconds(options_.gap_attribution_max)) {
+        // It was away. Up to one step its last sample holds; then nothing, until the next one.
+        if (window.start.unix_milliseconds >= before + step) {
+          gpu.rows.drop_before(beyond);
+          gpu.closed_until = after / slot * slot;
+          continue;
+        }
+        window.end.unix_milliseconds = std::min(window.end.unix_milliseconds, before + step);
+      }
+    }
+    if (is_idle) window.end.unix_milliseconds = std::min(window.end.unix_milliseconds, last);
+    const bool divided = gpu.has_instances && gpu.instances_until >= window.start.unix_milliseconds;
+    if (!divided && window.start < window.end) close_slot(index, window, sink);
+    gpu.closed_until += slot;
+  }
+  const std::size_t open = gpu.rows.first_at_or_after(gpu.closed_until);
+  if (open > kRowsBefore) gpu.rows.drop_before(open - kRowsBefore);
+  if (is_idle) gpu.away = true;
+}
+
+void LiveFleet::close_rests(const CellSink& sink) {
+  const std::int64_t slot = milliseconds(options_.slot);
+  for (auto& [parent, slots] : instance_microseconds_) {
+    std::int64_t complete = std::numeric_limits<std::int64_t>::max();
+    for (const GpuIndex instance : instances_[parent]) {
+      const Gpu& gpu = gpus_[instance];
+      if (!gpu.away) complete = std::min(complete, gpu.closed_until);
+    }
+    while (!slots.empty() && slots.begin()->first + slot <= complete) {
+      const std::int64_t rest = slot * 1000 - slots.begin()->second;
+      // Below a microsecond per instance it is rounding.
+      if (rest > 16) {
+        ClosedCell closed;
+        closed.gpu = parent;
+        closed.slot_start = units::Instant{slots.begin()->first};
+        closed.cell.absent(samples::AbsentReason::kUnsplitInstances) = rest;
+        closed.cell[rollups::CellField::kCellCount] = 1;
+        sink(closed);
+      }
+      slots.erase(slots.begin());
+    }
+  }
+}
+
+void LiveFleet::close(units::Instant now, const CellSink& sink, bool everything) {
+  // Instances first: they read rows of their GPU that closing it would drop.
+  for (GpuIndex i = 0; i < gpus_.size(); ++i) {
+    if (gpus_[i].is_instance) close_gpu(i, now, sink, everything);
+  }
+  for (GpuIndex i = 0; i < gpus_.size(); ++i) {
+    if (!gpus_[i].is_instance) close_gpu(i, now, sink, everything);
+  }
+  close_rests(sink);
+}
+
+}  // namespace flopsight::live

@@ -1,0 +1,294 @@
+#include "live/live_fleet.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "rollups/screen.h"
+#include "samples/judge.h"
+
+namespace flopsight::live {
+namespace {
+
+using catalog::Metric;
+using samples::AbsentReason;
+using samples::Reading;
+
+std::int64_t milliseconds(units::Seconds seconds) {
+  return static_cast<std::int64_t>(std::llround(seconds.value * 1000));
+}
+
+void fill(std::string& into, const std::string& from) {
+  if (into.empty()) into = from;
+}
+
+bool is_alias_label(std::string_view name) { return name == "pipe" || name == "clock_type"; }
+
+constexpr std::uint64_t kPlacesNoted = 3;  // as many as a quality entry shows
+
+}  // namespace
+
+MetricUse metric_use(std::string_view raw_metric) {
+  MetricUse use;
+  use.simulated = raw_metric == kSimulatedMetric;
+  for (const catalog::MetricAlias& alias : catalog::metric_aliases()) {
+    if (alias.raw_name != raw_metric) continue;
+    use.alias = &alias;
+    use.by_label = use.by_label || !alias.label_name.empty();
+  }
+  return use;
+}
+
+LiveFleet::LiveFleet(LiveOptions options, const jobs::LabelRules& rules,
+                     samples::QualityLog& quality)
+    : options_(std::move(options)), rules_(rules), quality_(quality) {}
+
+std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> labels,
+                                          std::string_view scope) {
+  if (bindings_.size() >= options_.label_sets_max) return std::nullopt;
+  Binding binding;
+  const jobs::LabelFacts facts = rules_.apply(labels);
+  const samples::GpuIdentity& gpu = facts.gpu;
+  const bool names_gpu = !gpu.uuid.empty() || facts.masked_uuid || !gpu.index.empty();
+  if (names_gpu && gpus_.size() < options_.gpus_max) {
+    binding.gpu = gpu_of(facts, scope);
+    binding.has_gpu = true;
+    if (!facts.holder.unallocated() && holders_.size() < options_.holders_max) {
+      binding.holder = holders_.intern(facts.holder);
+      binding.has_holder = true;
+    }
+    if (facts.exporter_pod) quality_.add("exporter_pod_ignored", gpu.host);
+  }
+  for (const jobs::LabelView& label : labels) {
+    if (!is_alias_label(label.name)) continue;
+    auto at = std::find(label_values_.begin(), label_values_.end(), label.value);
+    // Of values past the first 250 nothing is known that we read.
+    if (at == label_values_.end() && label_values_.size() < 250) {
+      at = label_values_.insert(label_values_.end(), std::string(label.value));
+    }
+    if (at != label_values_.end()) {
+      binding.label_value = static_cast<std::uint8_t>(at - label_values_.begin() + 1);
+    }
+  }
+  bindings_.push_back(binding);
+  return static_cast<LabelSetId>(bindings_.size() - 1);
+}
+
+GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity& identity) {
+  const auto [at, is_new] = gpu_by_key_.emplace(key, static_cast<GpuIndex>(gpus_.size()));
+  if (!is_new) return at->second;
+  Gpu& gpu = gpus_.emplace_back();
+  gpu.identity = identity;
+  if (restore) {
+    if (const auto closed = restore(identity)) {
+      gpu.closed_until = closed->time.unix_milliseconds;
+      gpu.opened = true;
+    }
+  }
+  return at->second;
+}
+
+void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
+  if (gpu.identity.model_raw.empty() && !seen.model_raw.empty()) gpu.resolved = false;
+  samples::GpuIdentity& known = gpu.identity;
+  fill(known.uuid, seen.uuid);
+  fill(known.mig_profile, seen.mig_profile);
+  fill(known.host, seen.host);
+  fill(known.index, seen.index);
+  fill(known.pci_bus_id, seen.pci_bus_id);
+  fill(known.model_raw, seen.model_raw);
+  if (!seen.driver_version.empty()) known.driver_version = seen.driver_version;
+}
+
+// Identity is (UUID, instance); without a UUID host and index, which join a GPU with a UUID that has the same.
+GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope) {
+  const samples::GpuIdentity& seen = facts.gpu;
+  const std::string place =
+      "i" + (seen.host.empty() ? std::string(scope) : seen.host) + '\0' + seen.index + '\0' + seen.mig_instance;
+  const bool has_place = !seen.index.empty() && !(seen.host.empty() && scope.empty());
+  std::string key;
+  if (!seen.uuid.empty()) {
+    key = "u" + samples::normalized_uuid(seen.uuid) + '\0' + seen.mig_instance;
+  } else if (facts.masked_uuid) {
+    key = "m" + std::string(scope) + '\0' + seen.host + '\0' + seen.mig_instance;
+  } else {
+    key = place;
+  }
+  const auto known = gpu_by_key_.find(key);
+  if (known != gpu_by_key_.end()) {
+    learn(gpus_[known->second], seen);
+    return known->second;
+  }
+  const auto same_place = has_place ? gpu_by_key_.find(place) : gpu_by_key_.end();
+  if (!seen.uuid.empty() && same_place != gpu_by_key_.end() &&
+      gpus_[same_place->second].identity.uuid.empty()) {
+    gpu_by_key_.emplace(key, same_place->second);
+    learn(gpus_[same_place->second], seen);
+    return same_place->second;
+  }
+  const GpuIndex index = make_gpu(key, seen);
+  if (seen.uuid.empty()) {
+    quality_.add("gpu_without_uuid", rollups::gpu_label(seen));
+  } else if (has_place) {
+    gpu_by_key_[place] = index;  // the latest GPU in the slot, after a replacement
+  }
+  if (!seen.mig_instance.empty() && !seen.uuid.empty()) {
+    samples::GpuIdentity whole = seen;
+    whole.mig_instance.clear();
+    whole.mig_profile.clear();
+    const GpuIndex parent =
+        make_gpu("u" + samples::normalized_uuid(seen.uuid) + '\0', whole);
+    gpus_[index].parent = parent;
+    gpus_[index].is_instance = true;
+    gpus_[parent].has_instances = true;
+    instances_[parent].push_back(index);
+  }
+  return index;
+}
+
+const catalog::MetricAlias* LiveFleet::alias_of(const Binding& binding, const MetricUse& metric,
+                                                std::string_view raw_metric) const {
+  if (!metric.by_label) return metric.alias;
+  std::optional<std::string_view> value;
+  if (binding.label_value != 0) value = label_values_[binding.label_value - 1U];
+  return catalog::find_alias(raw_metric, value);
+}
+
+AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string_view raw_metric,
+                         units::Instant time, double raw, units::Instant now, std::uint32_t segment) {
+  const auto said = [&](AddResult result) {
+    ++counts_[static_cast<std::size_t>(result)];
+    return result;
+  };
+  if (metric.simulated) {
+    simulated_ = true;
+    return said(AddResult::kKept);
+  }
+  const Binding& binding = bindings_[labels];
+  if (!binding.has_gpu) {
+    return said(gpus_.size() >= options_.gpus_max ? AddResult::kLimit : AddResult::kNotOurs);
+  }
+  const catalog::MetricAlias* alias = alias_of(binding, metric, raw_metric);
+  if (alias == nullptr) return said(AddResult::kNotOurs);
+  Gpu& gpu = gpus_[binding.gpu];
+  if (time.unix_milliseconds > now.unix_milliseconds + milliseconds(options_.future_max)) {
+    return said(AddResult::kTooNew);
+  }
+  const std::int64_t slot = milliseconds(options_.slot);
+  if (!gpu.opened) {
+    // Samples arrive in no order at first; a slot and the late window before the first one are still open.
+    gpu.closed_until = (time.unix_milliseconds - milliseconds(options_.late)) / slot * slot;
+    gpu.opened = true;
+  }
+  if (time.unix_milliseconds < std::max(gpu.closed_until, std::int64_t{0}) && !replaying_) {
+    return said(AddResult::kTooOld);
+  }
+  if (gpu.rows.size() >= options_.rows_per_gpu_max && time.unix_milliseconds > gpu.rows.back().unix_milliseconds) {
+    return said(AddResult::kLimit);
+  }
+  if (rules_.ignores(raw_metric, gpu.identity.driver_version)) {
+    quality_.add("ignored_metric", raw_metric);
+    return said(AddResult::kNotOurs);
+  }
+  gpu.arrived = now.unix_milliseconds;
+  gpu.away = false;
+  gpu.newest = std::max(gpu.newest, time.unix_milliseconds);
+  if (gpu.is_instance) {
+    std::int64_t& until = gpus_[gpu.parent].instances_until;
+    until = std::max(until, time.unix_milliseconds);
+  }
+  return said(store(gpu, binding, *alias, time.unix_milliseconds, raw, segment));
+}
+
+AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
+                           std::int64_t time, double raw, std::uint32_t segment) {
+  const Reading reading = samples::judge(catalog::info(alias.metric), alias.scale, raw);
+  const std::size_t at = gpu.rows.touch(time, static_cast<std::uint16_t>(segment));
+  PendingRow& row = gpu.rows.at(at);
+  const bool is_stale = !reading.present() && reading.reason() == AbsentReason::kStale;
+  // A stale marker ends its series, and with it what its labels say: the holder's last sample was the one before.
+  if (binding.has_holder && !is_stale) row.holders = with_holder(row.holders, binding.holder);
+  if (alias.metric == Metric::kTensorActive || alias.metric == Metric::kMmaCyclesActive) gpu.has_tensor = true;
+  if (alias.metric == Metric::kTensorActive && !alias.calibrated) gpu.calibrated = false;
+  if (!reading.present()) {
+    const auto code = static_cast<std::size_t>(reading.reason());
+    const bool names_place = ++absent_noted_[code] <= kPlacesNoted;
+    quality_.add(samples::absent_reason_name(reading.reason()),
+                 names_place ? std::string(alias.raw_name) + " of " + rollups::gpu_label(gpu.identity) : "");
+    const auto reason = static_cast<std::uint8_t>(code + 1);
+    if (alias.metric == Metric::kTensorActive && row.tensor_reason == 0) row.tensor_reason = reason;
+    if (alias.metric == Metric::kSmClock && row.clock_reason == 0) row.clock_reason = reason;
+    return AddResult::kKept;
+  }
+  if (alias.metric == Metric::kSmClockMax) {
+    const auto hertz = static_cast<float>(reading.value());
+    if (hertz != gpu.scraped_max_clock_hertz) gpu.resolved = false;
+    gpu.scraped_max_clock_hertz = hertz;
+    return AddResult::kKept;
+  }
+  const auto slot = row_slot(alias.metric);
+  if (!slot) return AddResult::kKept;  // the row says that the GPU is there
+  if (!gpu.rows.has(at, *slot)) {
+    gpu.rows.set(at, *slot, reading.value());
+    if (alias.per_process) row.device_utilization = !binding.has_holder;
+    return AddResult::kKept;
+  }
+  if (alias.per_process) {
+    if (!binding.has_holder) {
+      gpu.rows.set(at, *slot, reading.value());
+      row.device_utilization = true;
+      return AddResult::kKept;
+    }
+    return AddResult::kDuplicate;
+  }
+  const double before = gpu.rows.value(at, *slot);
+  const bool same = std::abs(before - reading.value()) <= 1e-6 * std::abs(before) + 1e-9;
+  if (!same) quality_.add("conflicting_duplicate", "");
+  return AddResult::kDuplicate;
+}
+
+HolderSetId LiveFleet::with_holder(HolderSetId set, samples::HolderId holder) {
+  const std::uint64_t key = std::uint64_t{set} << 32 | holder;
+  const auto known = set_with_.find(key);
+  if (known != set_with_.end()) return known->second;
+  std::vector<samples::HolderId> members = holder_sets_[set];
+  const auto place = std::lower_bound(members.begin(), members.end(), holder);
+  HolderSetId result = set;
+  if (place == members.end() || *place != holder) {
+    members.insert(place, holder);
+    const auto [at, is_new] = set_of_.emplace(members, static_cast<HolderSetId>(holder_sets_.size()));
+    if (is_new) holder_sets_.push_back(std::move(members));
+    result = at->second;
+  }
+  set_with_.emplace(key, result);
+  return result;
+}
+
+std::optional<std::uint32_t> LiveFleet::oldest_segment(std::uint32_t current_segment) const {
+  std::optional<std::uint32_t> oldest;
+  for (const Gpu& gpu : gpus_) {
+    if (gpu.away) continue;
+    for (std::size_t i = 0; i < gpu.rows.size(); ++i) {
+      // Segments are kept modulo 2^16; none is older than that many.
+      const auto back = static_cast<std::uint16_t>(static_cast<std::uint16_t>(current_segment) -
+                                                   gpu.rows.at(i).log_segment);
+      const std::uint32_t segment = current_segment - back;
+      if (!oldest || segment < *oldest) oldest = segment;
+    }
+  }
+  return oldest;
+}
+
+std::size_t LiveFleet::pending_row_count() const {
+  std::size_t count = 0;
+  for (const Gpu& gpu : gpus_) count += gpu.rows.size();
+  return count;
+}
+
+std::size_t LiveFleet::memory_bytes() const {
+  std::size_t bytes = bindings_.capacity() * sizeof(Binding) + gpus_.capacity() * sizeof(Gpu);
+  for (const Gpu& gpu : gpus_) bytes += gpu.rows.memory_bytes();
+  return bytes;
+}
+
+}  // namespace flopsight::live

@@ -1,0 +1,194 @@
+#pragma once
+// The fleet as it comes in: samples in any order become rows per GPU, and rows become cells, slot by slot, as soon as
+// nothing can change them any more. The arithmetic is rollups/integrate.h, the same as a report's.
+//
+// Time is the samples' own. A GPU's slot is closed when a sample arrives that is `late` after its end, so that a backlog
+// of hours, sent in order after an outage, is rolled up like anything else; what is older than a closed slot is
+// refused (kTooOld). The clock on the wall only decides when a silent GPU is closed out (`idle`), and what is
+// too far in the future to be believed.
+// A gap of at most `gap_attribution_max` between two samples gives unmeasured cells; over a longer one the GPU was away: no cells.
+//
+// Copies never count twice: a second sample of one quantity, GPU and time is a duplicate; replicas that are shifted in time
+// only make the series denser.
+// Memory: rows of the last slots per GPU (pending_rows.h), one binding per label set, names once. Everything has a limit.
+// Threads: one at a time.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "catalog/metrics.h"
+#include "jobs/holder_table.h"
+#include "jobs/label_rules.h"
+#include "live/pending_rows.h"
+#include "rollups/cell.h"
+#include "rollups/fleet.h"
+#include "samples/gpu.h"
+#include "samples/quality.h"
+
+namespace flopsight::live {
+
+inline constexpr std::string_view kSimulatedMetric = "flopsight_simulated";
+
+struct LiveOptions {
+  rollups::FleetOptions fleet;  // of integrate, the window is ignored
+  units::Seconds slot{60};
+  units::Seconds late{120};
+  units::Seconds idle{600};
+  units::Seconds future_max{600};
+  units::Seconds gap_attribution_max{3600};
+  std::uint32_t gpus_max = 2'000'000;
+  std::uint32_t label_sets_max = 8'000'000;
+  std::uint32_t holders_max = 4'000'000;
+  // A GPU that sends faster than its slots close; the oldest rows of it go.
+  std::uint32_t rows_per_gpu_max = 8'192;
+};
+
+using LabelSetId = std::uint32_t;
+using GpuIndex = std::uint32_t;
+
+enum class AddResult : std::uint8_t {
+  kKept,
+  kDuplicate,
+  kNotOurs,   // no GPU in the labels, or no quantity that is rolled up
+  kTooOld,    // before what is closed
+  kTooNew,    // further in the future than future_max
+  kLimit,     // gpus_max or rows_per_gpu_max
+};
+inline constexpr std::size_t kAddResultCount = 6;
+
+// A raw metric name, looked up once.
+struct MetricUse {
+  const catalog::MetricAlias* alias = nullptr;
+  bool by_label = false;  // which alias it is depends on the label `pipe` or `clock_type`
+  bool simulated = false;
+
+  bool wanted() const { return alias != nullptr || simulated; }
+};
+MetricUse metric_use(std::string_view raw_metric);
+
+struct ClosedCell {
+  GpuIndex gpu = 0;
+  units::Instant slot_start;
+  std::optional<samples::HolderId> holder;
+  rollups::Cell cell;
+};
+
+// What a GPU's rollups were closed up to, from a store, so that a restart does not count twice.
+struct ClosedUntil {
+  units::Instant time;
+};
+
+class LiveFleet {
+ public:
+  // All three are borrowed and must outlive the fleet.
+  LiveFleet(LiveOptions options, const jobs::LabelRules& rules, samples::QualityLog& quality);
+
+  // Asked once for each GPU when it is first seen.
+  std::function<std::optional<ClosedUntil>(const samples::GpuIdentity&)> restore;
+
+  // What the labels of a series mean (without the metric's name). `scope` is the target that was scraped, empty where
+  // labels alone name hosts. Nothing past label_sets_max.
+  std::optional<LabelSetId> bind(std::span<const jobs::LabelView> labels, std::string_view scope);
+
+  // `now` is the wall clock; `segment` of the write-ahead log that holds the sample.
+  AddResult add(LabelSetId labels, const MetricUse& metric, std::string_view raw_metric, units::Instant time,
+                double raw, units::Instant now, std::uint32_t segment);
+
+  // While set, samples before what is closed are context for what is open, and no error.
+  void set_replaying(bool replaying) { replaying_ = replaying; }
+
+  using CellSink = std::function<void(const ClosedCell&)>;
+  // Closes what can be closed, and with `everything` also what could still change (tests, an import that is done).
+  void close(units::Instant now, const CellSink& sink, bool everything = false);
+
+  // The oldest log segment with a sample that is not in a closed cell; nothing when there is none.
+  std::optional<std::uint32_t> oldest_segment(std::uint32_t current_segment) const;
+
+  void set_jobs(jobs::JobTable jobs) { jobs_ = std::move(jobs); }
+
+  std::size_t gpu_count() const { return gpus_.size(); }
+  std::size_t label_set_count() const { return bindings_.size(); }
+  const samples::GpuIdentity& identity(GpuIndex gpu) const { return gpus_[gpu].identity; }
+  units::Instant closed_until(GpuIndex gpu) const { return units::Instant{gpus_[gpu].closed_until}; }
+  units::Instant last_sample(GpuIndex gpu) const { return units::Instant{gpus_[gpu].newest}; }
+  const catalog::Device* device(GpuIndex gpu) const { return gpus_[gpu].device; }
+  const jobs::HolderTable& holders() const { return holders_; }
+  bool simulated() const { return simulated_; }
+  std::uint64_t count(AddResult result) const { return counts_[static_cast<std::size_t>(result)]; }
+  std::size_t pending_row_count() const;
+  std::size_t memory_bytes() const;  // of rows, bindings and names, roughly
+
+ private:
+  struct Binding {
+    GpuIndex gpu = 0;
+    samples::HolderId holder = 0;
+    bool has_gpu = false;
+    bool has_holder = false;
+    std::uint8_t label_value = 0;  // 1 + index into label_values_; 0: no such label
+  };
+  struct Gpu {
+    samples::GpuIdentity identity;
+    const catalog::Device* device = nullptr;
+    std::optional<model::ReferenceClock> reference;
+    double weight = 1;
+    float scraped_max_clock_hertz = 0;  // 0: not scraped
+    bool resolved = false;
+    bool calibrated = true;
+    bool has_tensor = false;     // ever
+    bool opened = false;         // closed_until is set
+    bool away = false;           // closed out; the last row is context only
+    GpuIndex parent = 0;         // of a MIG instance
+    bool is_instance = false;
+    bool has_instances = false;
+    std::int64_t closed_until = 0;
+    std::int64_t newest = 0;
+    std::int64_t instances_until = 0;  // newest row of an instance
+    std::int64_t arrived = 0;  // wall clock
+    PendingRows rows;
+  };
+
+  GpuIndex gpu_of(const jobs::LabelFacts& facts, std::string_view scope);
+  GpuIndex make_gpu(const std::string& key, const samples::GpuIdentity& identity);
+  void learn(Gpu& gpu, const samples::GpuIdentity& seen);
+  const catalog::MetricAlias* alias_of(const Binding& binding, const MetricUse& metric,
+                                       std::string_view raw_metric) const;
+  AddResult store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias, std::int64_t time,
+                  double raw, std::uint32_t segment);
+  HolderSetId with_holder(HolderSetId set, samples::HolderId holder);
+  void resolve(Gpu& gpu);
+  void close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything);
+  void close_slot(GpuIndex index, units::Window window, const CellSink& sink);
+  samples::GpuTimeline timeline_of(const Gpu& gpu, units::Window window) const;
+  void close_rests(const CellSink& sink);
+
+  LiveOptions options_;
+  const jobs::LabelRules& rules_;
+  samples::QualityLog& quality_;
+  jobs::HolderTable holders_;
+  jobs::JobTable jobs_;
+  std::vector<Binding> bindings_;
+  std::vector<std::string> label_values_;
+  std::vector<Gpu> gpus_;
+  std::unordered_map<std::string, GpuIndex> gpu_by_key_;
+  std::vector<std::vector<samples::HolderId>> holder_sets_{{}};
+  std::map<std::vector<samples::HolderId>, HolderSetId> set_of_;
+  std::unordered_map<std::uint64_t, HolderSetId> set_with_;  // (set, holder) to set
+  // Of each divided GPU, what its instances had of each slot that is not written yet.
+  std::map<GpuIndex, std::map<std::int64_t, std::int64_t>> instance_microseconds_;
+  std::map<GpuIndex, std::vector<GpuIndex>> instances_;
+  std::array<std::uint64_t, kAddResultCount> counts_{};
+  std::array<std::uint64_t, samples::kAbsentReasonCount> absent_noted_{};
+  bool simulated_ = false;
+  bool replaying_ = false;
+};
+
+}  // namespace flopsight::live

@@ -1,0 +1,149 @@
+#include "live/pending_rows.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace flopsight::live {
+namespace {
+
+using catalog::Metric;
+using samples::Absent;
+using samples::AbsentReason;
+
+// The order of the slots: floats first, then the energy counter and the cycle counters.
+constexpr std::array<Metric, kFloatSlots + kDoubleSlots> kSlots = {
+    Metric::kTensorActive, Metric::kSmClock,       Metric::kSmActive, Metric::kGraphicsEngineActive,
+    Metric::kDramActive,   Metric::kGpuUtil,       Metric::kPower,    Metric::kEventReasons,
+    Metric::kPcieTx,       Metric::kPcieRx,        Metric::kNvlinkTx, Metric::kNvlinkRx,
+    Metric::kEnergy,       Metric::kSmCyclesElapsed, Metric::kSmCyclesActive, Metric::kMmaCyclesActive};
+constexpr std::uint8_t kEnergySlot = kFloatSlots;
+static_assert(kSlots.size() <= 16, "PendingRow::present has 16 bits");
+
+constexpr std::array<std::int8_t, catalog::kMetricCount> slots_by_metric() {
+  std::array<std::int8_t, catalog::kMetricCount> out{};
+  for (auto& slot : out) slot = -1;
+  for (std::size_t i = 0; i < kSlots.size(); ++i) {
+    out[static_cast<std::size_t>(kSlots[i])] = static_cast<std::int8_t>(i);
+  }
+  return out;
+}
+constexpr auto kSlotOf = slots_by_metric();
+
+constexpr double CycleCounters::*kCycleFields[] = {&CycleCounters::elapsed, &CycleCounters::active,
+                                                   &CycleCounters::mma};
+
+constexpr std::size_t kGrowRows = 4;
+
+bool is_before(const PendingRow& row, std::int64_t time) { return row.unix_milliseconds < time; }
+
+}  // namespace
+
+std::optional<std::uint8_t> row_slot(Metric metric) {
+  const std::int8_t slot = kSlotOf[static_cast<std::size_t>(metric)];
+  if (slot < 0) return std::nullopt;
+  return static_cast<std::uint8_t>(slot);
+}
+
+std::size_t PendingRows::first_at_or_after(std::int64_t unix_milliseconds) const {
+  return static_cast<std::size_t>(
+      std::lower_bound(rows_.begin(), rows_.end(), unix_milliseconds, is_before) - rows_.begin());
+}
+
+std::size_t PendingRows::touch(std::int64_t unix_milliseconds, std::uint16_t log_segment) {
+  std::size_t at = rows_.size();
+  if (at > 0 && rows_.back().unix_milliseconds == unix_milliseconds) return at - 1;
+  if (at > 0 && rows_.back().unix_milliseconds > unix_milliseconds) {
+    at = first_at_or_after(unix_milliseconds);
+    if (rows_[at].unix_milliseconds == unix_milliseconds) return at;
+  }
+  // Grown by a few rows, not doubled: with a million GPUs the slack would be half of the memory.
+  if (rows_.size() == rows_.capacity()) {
+    rows_.reserve(rows_.size() < 64 ? rows_.size() + kGrowRows : rows_.size() * 2);
+  }
+  PendingRow row;
+  row.unix_milliseconds = unix_milliseconds;
+  row.log_segment = log_segment;
+  rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(at), row);
+  if (!cycles_.empty()) cycles_.insert(cycles_.begin() + static_cast<std::ptrdiff_t>(at), CycleCounters{});
+  return at;
+}
+
+const PendingRow* PendingRows::find(std::int64_t unix_milliseconds) const {
+  const std::size_t at = first_at_or_after(unix_milliseconds);
+  if (at == rows_.size() || rows_[at].unix_milliseconds != unix_milliseconds) return nullptr;
+  return &rows_[at];
+}
+
+double PendingRows::value(std::size_t i, std::uint8_t slot) const {
+  if (slot < kFloatSlots) return static_cast<double>(rows_[i].values[slot]);
+  if (slot == kEnergySlot) return rows_[i].energy_joules;
+  return cycles_[i].*kCycleFields[slot - kEnergySlot - 1];
+}
+
+void PendingRows::set(std::size_t i, std::uint8_t slot, double value) {
+  PendingRow& row = rows_[i];
+  row.present = static_cast<std::uint16_t>(row.present | 1U << slot);
+  if (slot < kFloatSlots) {
+    row.values[slot] = static_cast<float>(value);
+  } else if (slot == kEnergySlot) {
+    row.energy_joules = value;
+  } else {
+    if (cycles_.empty()) cycles_.resize(rows_.size());
+    cycles_[i].*kCycleFields[slot - kEnergySlot - 1] = value;
+  }
+}
+
+void PendingRows::drop_before(std::size_t first) {
+  for (std::size_t i = first - std::min(first, kEarlier); i < first; ++i) {
+    if (earlier_count_ == kEarlier) {
+      std::copy(earlier_.begin() + 1, earlier_.end(), earlier_.begin());
+      --earlier_count_;
+    }
+    earlier_[earlier_count_++] = static_cast<std::uint32_t>(rows_[i].unix_milliseconds);
+  }
+  const auto count = static_cast<std::ptrdiff_t>(first);
+  rows_.erase(rows_.begin(), rows_.begin() + count);
+  if (!cycles_.empty()) cycles_.erase(cycles_.begin(), cycles_.begin() + count);
+  // After a backlog has been worked off its room is given back.
+  if (rows_.capacity() > 64 && rows_.size() * 4 < rows_.capacity()) rows_.shrink_to_fit();
+}
+
+std::vector<std::int64_t> PendingRows::earlier() const {
+  std::vector<std::int64_t> times;
+  if (rows_.empty()) return times;
+  const std::int64_t front = rows_.front().unix_milliseconds;
+  for (std::size_t i = 0; i < earlier_count_; ++i) {
+    times.push_back(front - static_cast<std::int64_t>(static_cast<std::uint32_t>(front) - earlier_[i]));
+  }
+  // A late row may have gone before them.
+  std::erase_if(times, [&](std::int64_t t) { return t >= front; });
+  return times;
+}
+
+samples::GpuScrape PendingRows::scrape(std::size_t i,
+                                       const std::vector<samples::HolderId>& holders) const {
+  const PendingRow& row = rows_[i];
+  samples::GpuScrape out;
+  out.time = units::Instant{row.unix_milliseconds};
+  out.holders = holders;
+  const std::size_t slots = cycles_.empty() ? kFloatSlots + 1 : kSlots.size();
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    const auto s = static_cast<std::uint8_t>(slot);
+    if (has(i, s)) out.reading(kSlots[slot]) = value(i, s);
+  }
+  const auto explain = [&](Metric metric, std::uint8_t reason) {
+    if (reason != 0 && !out.reading(metric).present()) {
+      out.reading(metric) = Absent{static_cast<AbsentReason>(reason - 1)};
+    }
+  };
+  explain(Metric::kTensorActive, row.tensor_reason);
+  explain(Metric::kSmClock, row.clock_reason);
+  return out;
+}
+
+std::size_t PendingRows::memory_bytes() const {
+  return rows_.capacity() * sizeof(PendingRow) + cycles_.capacity() * sizeof(CycleCounters);
+}
+
+}  // namespace flopsight::live

@@ -1,0 +1,87 @@
+#pragma once
+// The scrapes of one GPU that are not rolled up yet, in a form that fits a million GPUs: single precision (seven digits,
+// where exporters print six), one bit for presence, ascending in time, late ones put where they belong.
+//
+// Reasons of absence are kept where they change the answer: for tensor activity and for the clock.
+// Threads: values.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "catalog/metrics.h"
+#include "samples/gpu.h"
+#include "units/time.h"
+
+namespace flopsight::live {
+
+using HolderSetId = std::uint32_t;  // 0: nobody
+
+// Where a metric lies in a row; nothing when it is not rolled up.
+std::optional<std::uint8_t> row_slot(catalog::Metric metric);
+
+inline constexpr std::size_t kFloatSlots = 12;
+inline constexpr std::size_t kDoubleSlots = 4;  // counters: energy and the three cycle counters
+
+struct PendingRow {
+  std::int64_t unix_milliseconds = 0;
+  HolderSetId holders = 0;
+  std::uint16_t present = 0;       // bit per slot
+  std::uint16_t log_segment = 0;   // where the oldest of its samples is logged, modulo 2^16
+  std::uint8_t tensor_reason = 0;  // 1 + AbsentReason; 0: none
+  std::uint8_t clock_reason = 0;
+  bool device_utilization = false;  // utilisation came without a holder: the device's own
+  std::array<float, kFloatSlots> values{};
+  double energy_joules = 0;
+};
+
+struct CycleCounters {
+  double elapsed = 0;
+  double active = 0;
+  double mma = 0;
+};
+
+class PendingRows {
+ public:
+  bool empty() const { return rows_.empty(); }
+  std::size_t size() const { return rows_.size(); }
+  const PendingRow& front() const { return rows_.front(); }
+  const PendingRow& back() const { return rows_.back(); }
+  const PendingRow& at(std::size_t i) const { return rows_[i]; }
+  PendingRow& at(std::size_t i) { return rows_[i]; }
+
+  // The row of that time, made if need be; its index is valid until the next call.
+  std::size_t touch(std::int64_t unix_milliseconds, std::uint16_t log_segment);
+  // The row of exactly that time, if there is one.
+  const PendingRow* find(std::int64_t unix_milliseconds) const;
+
+  // Whether the row has a value in the slot, and that value.
+  bool has(std::size_t i, std::uint8_t slot) const { return (rows_[i].present >> slot & 1) != 0; }
+  double value(std::size_t i, std::uint8_t slot) const;
+  void set(std::size_t i, std::uint8_t slot, double value);
+
+  // Forgets all before row `first`, but for the times of the last few, which tell the cadence.
+  void drop_before(std::size_t first);
+  // Index of the first row at or after the time.
+  std::size_t first_at_or_after(std::int64_t unix_milliseconds) const;
+
+  // Row i as the rest of the program sees a scrape.
+  samples::GpuScrape scrape(std::size_t i, const std::vector<samples::HolderId>& holders) const;
+
+  // Times before the first row, ascending.
+  std::vector<std::int64_t> earlier() const;
+
+  std::size_t memory_bytes() const;
+
+ private:
+  static constexpr std::size_t kEarlier = 8;
+
+  std::vector<PendingRow> rows_;
+  // Lower halves of their times, which the first row's time completes: the newest last.
+  std::array<std::uint32_t, kEarlier> earlier_{};
+  std::uint8_t earlier_count_ = 0;
+  std::vector<CycleCounters> cycles_;  // empty, or one for each row: few exporters have them
+};
+
+}  // namespace flopsight::live
