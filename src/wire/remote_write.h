@@ -4,9 +4,14 @@
 // are resolved only when somebody asks, and its key is one hash over the bytes that name it.
 //
 // Bad input: a message that is no message (a length that runs past the end, an unknown wire type, a symbol
-// reference out of range) is kInvalid with the byte where it broke, and what came before it was handed over. A
-// series that breaks a rule (no metric name, an empty label name, a repeated or over-long label) is told to the sink
-// with its reason, and the others go on.
+// reference out of range, a field that only the other version has) is kInvalid with the byte where it broke, and
+// what came before it was handed over. A series that breaks a rule (no metric name, an empty label name, a repeated,
+// over-long or non-UTF-8 label, an odd number of references) is told to the sink with its reason, and the others go
+// on. Labels are accepted in any order, label values may be empty, and fields that nobody knows are skipped. Labels
+// of a series that the sink does not want are not looked at, so their faults are not found.
+//
+// Cost: the rules are checked once for each distinct set of labels, remembered by its key in a small table. A series
+// seen before costs a walk over its fields, one hash and its samples.
 // Threads: one decoder, one thread. Lifetime: everything handed to the sink lives for that call only.
 // Sources: Prometheus remote-write specification 1.0 and 2.0 (prometheus.io/docs/specs/prw), prompb/types.proto and
 // prompb/io/prometheus/write/v2/types.proto of Prometheus.
@@ -49,7 +54,7 @@ class RemoteWriteSeries {
  public:
   virtual std::string_view metric() const = 0;  // never empty
   // Labels without the name are the same exactly when the keys are (up to a collision of 128 bits, and spelling: labels
-  // in another order may have another key). Computed when asked for.
+  // in another order may have another key; the keys of 1.0 and 2.0 are unrelated).
   virtual LabelsKey labels_key() = 0;
   // All labels but the name, in the order of the message. Resolved when asked for; lives until the next series.
   virtual std::span<const Label> labels() = 0;
@@ -72,15 +77,16 @@ class RemoteWriteSink {
 };
 
 struct RemoteWriteLimits {
-  std::uint32_t labels_per_series_max = 128;
+  std::uint32_t labels_per_series_max = 128;  // the name is one
   std::uint32_t label_name_bytes_max = 1024;
   std::uint32_t label_value_bytes_max = 4096;
   std::uint32_t series_max = 1'000'000;   // of one message; kLimit past it
   std::uint32_t samples_max = 4'000'000;  // of one message; kLimit past it
+  std::uint32_t symbols_max = 1'000'000;  // of one 2.0 message; kLimit past it
 };
 
 struct RemoteWriteTotals {
-  std::uint64_t series = 0;
+  std::uint64_t series = 0;           // handed over, also without samples
   std::uint64_t samples = 0;          // of series handed over
   std::uint64_t series_unwanted = 0;  // skipped by name
   std::uint64_t samples_unwanted = 0;
@@ -88,7 +94,7 @@ struct RemoteWriteTotals {
   std::uint64_t samples_rejected = 0;
   std::uint64_t histograms = 0;  // of all series; none is used
   std::uint64_t exemplars = 0;
-  std::uint64_t metadata = 0;
+  std::uint64_t metadata = 0;  // entries of 1.0, series that have some in 2.0
 };
 
 class RemoteWriteDecoder {

@@ -1,0 +1,44 @@
+#pragma once
+// Whether bytes are UTF-8 by the letter: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Threads: a pure function.
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace flopsight::wire {
+
+inline bool is_utf8(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  std::size_t at = 0;
+  while (at < text.size()) {
+    // Names and labels are ASCII nearly always: eight bytes at once.
+    std::uint64_t eight = 0;
+    if (text.size() - at >= sizeof eight) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      if ((eight & 0x8080808080808080U) == 0) {
+        at += sizeof eight;
+        continue;
+      }
+    }
+    const unsigned char lead = byte(at);
+    if (lead < 0x80) {
+      ++at;
+      continue;
+    }
+    const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+    if (lead < 0xC2 || lead > 0xF4 || text.size() - at <= more) return false;
+    const unsigned char next = byte(at + 1);
+    if ((lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
+        (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F)) {
+      return false;
+    }
+    for (std::size_t i = 1; i <= more; ++i) {
+      if ((byte(at + i) & 0xC0) != 0x80) return false;
+    }
+    at += more + 1;
+  }
+  return true;
+}
+
+}  // namespace flopsight::wire
