@@ -2,6 +2,7 @@
 // gzip and zlib streams (zlib underneath). Limits guard against a small file that inflates without end.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,8 @@ base::Result<std::string> gunzip(std::string_view bytes, std::size_t bytes_max);
 
 // One gzip member without a time stamp, so equal bytes give equal output. level: 0 to 9 (checked).
 std::string gzip(std::string_view bytes, int level = 6);
+
+// The checksum of gzip (CRC-32, ISO 3309).
+std::uint32_t crc32(std::string_view bytes);
 
 }  // namespace flopsight::wire
