@@ -1,6 +1,6 @@
-// g++ 12 destroys temporaries of a co_await expression twice in some cases, so that coroutines here
-// co_await plain calls only, and what initiates an operation with captured state is an ordinary
-// function that returns an awaitable.
+// g++ 12 may destroy a temporary in a co_await expression twice. So coroutines take references,
+// nothing of a class type is made in the arguments of a call that is co_awaited, and what starts an
+// operation with captured state is an ordinary function that returns an awaitable.
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -145,7 +145,7 @@ asio::awaitable<std::size_t> Connection::read_more(std::size_t room) {
   co_return got;
 }
 
-asio::awaitable<bool> Connection::send(std::string head, std::string body) {
+asio::awaitable<bool> Connection::send(std::string& head, std::string& body) {
   if (body.size() <= kOneWrite) {
     head += body;
     body.clear();
@@ -206,7 +206,8 @@ asio::awaitable<void> Connection::turn_away() {
   tls_.reset();  // a handshake is what a full server has no room for
   const bool plain = context_ == nullptr;
   if (!plain) co_return;
-  const Next next = co_await last_answer(RequestRefusal{503, "too many connections"});
+  const RequestRefusal why{503, "too many connections"};
+  const Next next = co_await last_answer(why);
   if (next == Next::kLinger) co_await linger();
 }
 
@@ -222,7 +223,8 @@ asio::awaitable<bool> Connection::handshake() {
   if (!late && !core_.stopping) ++core_.counters.tls_failures;
   if (is_plain_http(error)) {
     tls_.reset();
-    const Next next = co_await last_answer(RequestRefusal{400, "this port speaks HTTPS"});
+    const RequestRefusal why{400, "this port speaks HTTPS"};
+    const Next next = co_await last_answer(why);
     if (next == Next::kLinger) co_await linger();
   }
   co_return false;
@@ -234,7 +236,7 @@ asio::awaitable<Connection::Next> Connection::exchange() {
   std::optional<RequestRefusal> refusal = co_await read_head(parser, gone);
   if (gone) co_return Next::kDrop;
   if (refusal) {
-    const Next next = co_await refuse(std::move(*refusal));
+    const Next next = co_await refuse(*refusal);
     co_return next;
   }
   ++core_.counters.requests;
@@ -248,7 +250,7 @@ asio::awaitable<Connection::Next> Connection::exchange() {
   if (early) {
     const bool small = parser.content_length() && *parser.content_length() <= kDrainBytesMax;
     const bool drained = parser.done() || (small && !parser.expects_continue());
-    const Next next = co_await respond(parser, std::move(*early), keep_alive && drained, head_only);
+    const Next next = co_await respond(parser, *early, keep_alive && drained, head_only);
     if (next != Next::kGoOn || parser.done()) co_return next;
     parser.discard_body();
     refusal = co_await read_body(parser, gone);
@@ -259,8 +261,8 @@ asio::awaitable<Connection::Next> Connection::exchange() {
     if (next != Next::kGoOn) co_return next;
   }
   arm(Phase::kHandler, ServerClock::time_point::max());
-  ServerResponse response = co_await handle(std::move(request));
-  const Next next = co_await respond(parser, std::move(response), keep_alive, head_only);
+  ServerResponse response = co_await handle(request);
+  const Next next = co_await respond(parser, response, keep_alive, head_only);
   co_return next;
 }
 
@@ -269,7 +271,8 @@ asio::awaitable<Connection::Next> Connection::exchange_body(RequestParser& parse
   std::optional<RequestRefusal> refusal = announced_too_much(parser);
   if (!refusal) {
     if (parser.expects_continue() && buffer_.size() == 0) {
-      const bool sent = co_await send("HTTP/1.1 100 Continue\r\n\r\n", {});
+      std::string head = "HTTP/1.1 100 Continue\r\n\r\n", body;
+      const bool sent = co_await send(head, body);
       if (!sent) co_return Next::kDrop;
     }
     bool gone = false;
@@ -277,13 +280,14 @@ asio::awaitable<Connection::Next> Connection::exchange_body(RequestParser& parse
     if (gone) co_return Next::kDrop;
   }
   if (!refusal) co_return Next::kGoOn;
-  const Next next = co_await refuse(std::move(*refusal));
+  const Next next = co_await refuse(*refusal);
   co_return next;
 }
 
 asio::awaitable<std::optional<RequestRefusal>> Connection::read_head(RequestParser& parser,
                                                                      bool& gone) {
-  if (buffer_.size() == 0 && buffer_.capacity() > 2 * kHeadRead) buffer_.shrink_to_fit();  // of a body
+  if (buffer_.size() == 0 && buffer_.capacity() > 2 * kHeadRead)
+    buffer_.shrink_to_fit();  // of a body
   arm(Phase::kIdle, first_request_ ? core_.options.head_timeout : core_.options.idle_timeout);
   const std::size_t limit = core_.options.head_bytes_max;
   const RequestRefusal too_large{431, "head over " + std::to_string(limit) + " bytes"};
@@ -348,7 +352,7 @@ std::optional<ServerResponse> Connection::early_answer(const ServerRequest& requ
   }
 }
 
-asio::awaitable<Connection::Next> Connection::refuse(RequestRefusal refusal) {
+asio::awaitable<Connection::Next> Connection::refuse(const RequestRefusal& refusal) {
   AtomicCounters& counters = core_.counters;
   if (refusal.status == 413) {
     ++counters.body_too_large;
@@ -357,19 +361,19 @@ asio::awaitable<Connection::Next> Connection::refuse(RequestRefusal refusal) {
   } else if (refusal.status != 408) {  // counted as a time-out
     ++counters.malformed;
   }
-  const Next next = co_await last_answer(std::move(refusal));
+  const Next next = co_await last_answer(refusal);
   co_return next;
 }
 
 // The next bytes of this connection could be anything.
-asio::awaitable<Connection::Next> Connection::last_answer(RequestRefusal why) {
-  const ServerResponse response = plain_response(why.status, why.reason);
+asio::awaitable<Connection::Next> Connection::last_answer(const RequestRefusal& why) {
+  ServerResponse response = plain_response(why.status, why.reason);
   std::string head = response_head(response, {false, false, core_.date()});
-  const bool sent = co_await send(std::move(head), response.body);
+  const bool sent = co_await send(head, response.body);
   co_return sent ? Next::kLinger : Next::kDrop;
 }
 
-asio::awaitable<ServerResponse> Connection::handle(ServerRequest request) {
+asio::awaitable<ServerResponse> Connection::handle(ServerRequest& request) {
   const auto initiate = [this](auto completion, ServerRequest asked) {
     // Shared, because std::function copies; it is called once, on the loop.
     auto done = std::make_shared<decltype(completion)>(std::move(completion));
@@ -391,12 +395,12 @@ asio::awaitable<ServerResponse> Connection::handle(ServerRequest request) {
 }
 
 asio::awaitable<Connection::Next> Connection::respond(const RequestParser& parser,
-                                                      ServerResponse response, bool keep_alive,
+                                                      ServerResponse& response, bool keep_alive,
                                                       bool head_only) {
   keep_alive = keep_alive && !core_.stopping;
   std::string head = response_head(response, {keep_alive, parser.http_1_0(), core_.date()});
   if (head_only || !status_has_body(response.status)) response.body.clear();
-  const bool sent = co_await send(std::move(head), std::move(response.body));
+  const bool sent = co_await send(head, response.body);
   if (!sent) co_return Next::kDrop;
   co_return keep_alive ? Next::kGoOn : Next::kLinger;
 }

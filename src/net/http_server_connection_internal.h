@@ -95,12 +95,13 @@ class Connection {
   asio::awaitable<Next> exchange_body(RequestParser& parser);
   asio::awaitable<std::optional<RequestRefusal>> read_head(RequestParser& parser, bool& gone);
   asio::awaitable<std::optional<RequestRefusal>> read_body(RequestParser& parser, bool& gone);
-  asio::awaitable<Next> refuse(RequestRefusal refusal);  // and counts it
-  asio::awaitable<Next> last_answer(RequestRefusal why);
-  asio::awaitable<ServerResponse> handle(ServerRequest request);
-  asio::awaitable<Next> respond(const RequestParser& parser, ServerResponse response,
+  asio::awaitable<Next> refuse(const RequestRefusal& refusal);  // and counts it
+  asio::awaitable<Next> last_answer(const RequestRefusal& why);
+  asio::awaitable<ServerResponse> handle(ServerRequest& request);
+  asio::awaitable<Next> respond(const RequestParser& parser, ServerResponse& response,
                                 bool keep_alive, bool head_only);
-  asio::awaitable<bool> send(std::string head, std::string body);
+  // Uses its arguments up.
+  asio::awaitable<bool> send(std::string& head, std::string& body);
   asio::awaitable<void> linger();
 
   std::optional<ServerResponse> early_answer(const ServerRequest& request);
