@@ -53,7 +53,7 @@ class KnownGood {
   void add(const LabelsKey& key) { keys_[slot(key)] = key; }
 
  private:
-  static constexpr std::size_t kSlots = 1 << 14;  // 256 KiB
+  static constexpr std::size_t kSlots = 1 << 12;  // 64 KiB: those of a few hundred nodes at once
   static std::size_t slot(const LabelsKey& key) { return key.low % kSlots; }
   std::vector<LabelsKey> keys_ = std::vector<LabelsKey>(kSlots);
 };

@@ -213,6 +213,7 @@ class LabelRefs {
 
   void begin_message() {
     symbols_.clear();
+    slots_.resize(kKnownSlots);
     ++message_;
   }
   void add_symbol(std::string_view text) { symbols_.push_back({text, {}, false}); }
@@ -266,7 +267,7 @@ class LabelRefs {
   LabelHasher hash_;
   std::uint64_t message_ = 0;
   std::vector<Symbol> symbols_;
-  std::vector<Known> slots_ = std::vector<Known>(kKnownSlots);
+  std::vector<Known> slots_;  // none before the first 2.0 message
 
   std::string_view packed_;
   bool scattered_ = false;
