@@ -8,6 +8,8 @@ namespace {
 
 // What a ratio of six decimals can say of a minute, so that digits below are noise that only costs disk.
 constexpr std::int64_t kTimeQuantum = 100;
+// Of what is only shown beside OFU, a hundred-thousandth of a minute.
+constexpr std::int64_t kContextQuantum = 1000;
 constexpr double kMicrosecondsPerSecond = 1e6;
 constexpr double kHertzPerMegahertz = 1e6;
 // (picoseconds per hertz) squared.
@@ -21,23 +23,23 @@ constexpr std::array<CellFieldInfo, kCellFieldCount> kFields = {{
     {"tensor_known_microseconds", Merge::kSum, 1, "tensor activity is known"},
     {"clock_megacycles", Merge::kSum, 1, "integral of the SM clock"},
     {"clock_known_microseconds", Merge::kSum, 1, "the SM clock is known"},
-    {"sm_active_microseconds", Merge::kSum, kTimeQuantum, "integral of SM activity where OFU is known"},
+    {"sm_active_microseconds", Merge::kSum, kContextQuantum, "integral of SM activity where OFU is known"},
     {"sm_known_microseconds", Merge::kSum, 1, "SM activity and OFU are known"},
     {"tensor_within_sm_known_microseconds", Merge::kSum, kTimeQuantum, "integral of tensor activity where SM activity is known"},
-    {"clock_sensitivity_ps2_per_hz2", Merge::kSum, 1, "times the variance of the clock: the sampling variance"},
+    {"clock_sensitivity_ps2_per_hz2", Merge::kSum, 10'000, "times the variance of the clock: the sampling variance"},
     {"clock_busy_count", Merge::kSum, 1, "clock readings while busy"},
     {"clock_difference_count", Merge::kSum, 1, "successive pairs of them"},
     {"clock_difference_mhz2", Merge::kSum, 1, "squared differences of the pairs"},
     {"shared_delivered_microseconds", Merge::kSum, kTimeQuantum, "delivered that was split equally with others"},
     {"bridged_microseconds", Merge::kSum, 1, "attributed over a label gap"},
-    {"dram_active_microseconds", Merge::kSum, kTimeQuantum, "integral of memory activity"},
+    {"dram_active_microseconds", Merge::kSum, kContextQuantum, "integral of memory activity"},
     {"dram_known_microseconds", Merge::kSum, 1, "memory activity is known"},
     {"energy_joules", Merge::kSum, 1, "from the energy counter, else from power"},
     {"energy_known_microseconds", Merge::kSum, 1, "energy is known"},
-    {"pcie_tx_mebibytes", Merge::kSum, 1, "sent over PCIe"},
-    {"pcie_rx_mebibytes", Merge::kSum, 1, "received over PCIe"},
-    {"nvlink_tx_mebibytes", Merge::kSum, 1, "sent over NVLink"},
-    {"nvlink_rx_mebibytes", Merge::kSum, 1, "received over NVLink"},
+    {"pcie_tx_mebibytes", Merge::kSum, 16, "sent over PCIe"},
+    {"pcie_rx_mebibytes", Merge::kSum, 16, "received over PCIe"},
+    {"nvlink_tx_mebibytes", Merge::kSum, 16, "sent over NVLink"},
+    {"nvlink_rx_mebibytes", Merge::kSum, 16, "received over NVLink"},
     {"event_known_microseconds", Merge::kSum, 1, "clock event reasons are known"},
     {"event_idle_microseconds", Merge::kSum, 1, "clock event reason 0x1"},
     {"event_clocks_setting_microseconds", Merge::kSum, 1, "0x2"},
@@ -65,12 +67,12 @@ constexpr std::array<CellFieldInfo, kCellFieldCount> kFields = {{
     {"sample_count", Merge::kSum, 1, "scrapes"},
     {"cell_count", Merge::kSum, 1, "GPU slots merged"},
     {"holders_at_once_max", Merge::kMax, 1, "holders of the GPU at once"},
-    {"ofu_min_millionths", Merge::kMin, 1, "lowest OFU of a scrape"},
-    {"ofu_max_millionths", Merge::kMax, 1, "highest OFU of a scrape"},
+    {"ofu_min_millionths", Merge::kMin, 100, "lowest OFU of a scrape"},
+    {"ofu_max_millionths", Merge::kMax, 100, "highest OFU of a scrape"},
     {"clock_min_megahertz", Merge::kMin, 1, "lowest SM clock"},
     {"clock_max_megahertz", Merge::kMax, 1, "highest SM clock"},
     {"ofu_last_unix_milliseconds", Merge::kLatest, 1, "when OFU was last known"},
-    {"ofu_last_millionths", Merge::kLatest, 1, "OFU then"},
+    {"ofu_last_millionths", Merge::kLatest, 100, "OFU then"},
 }};
 
 constexpr std::int64_t identity(Merge merge) {
@@ -117,9 +119,9 @@ void add_surroundings(Cell& cell, const Surroundings& from) {
 
 void add_extremes(Cell& cell, const Extremes& from) {
   if (from.any_ofu) {
-    cell[CellField::kOfuMin] = std::llround(from.ofu_min_ratio * kMillionths);
-    cell[CellField::kOfuMax] = std::llround(from.ofu_max_ratio * kMillionths);
-    cell[CellField::kOfuLast] = std::llround(from.ofu_last_ratio * kMillionths);
+    cell[CellField::kOfuMin] = to_fixed(CellField::kOfuMin, from.ofu_min_ratio * kMillionths);
+    cell[CellField::kOfuMax] = to_fixed(CellField::kOfuMax, from.ofu_max_ratio * kMillionths);
+    cell[CellField::kOfuLast] = to_fixed(CellField::kOfuLast, from.ofu_last_ratio * kMillionths);
     cell[CellField::kOfuLastTime] = from.ofu_last_time.unix_milliseconds;
   }
   if (from.any_clock) {

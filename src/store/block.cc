@@ -1,0 +1,297 @@
+#include "store/block.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/check.h"
+#include "wire/column_codec.h"
+#include "wire/gzip.h"
+
+namespace flopsight::store {
+namespace {
+
+using rollups::Cell;
+using rollups::CellField;
+using rollups::kCellFieldCount;
+
+constexpr char kVersion = 1;
+constexpr std::size_t kBlockHeadBytes = 5;  // version, crc32 of what follows
+constexpr int kCompressionLevel = 3;
+
+std::int64_t milliseconds(units::Seconds seconds) { return std::llround(seconds.value * 1000); }
+
+// Known and integrated times that nearly always equal another field.
+struct Near {
+  CellField field;
+  CellField base;
+};
+constexpr std::array<Near, 9> kNear = {{
+    {CellField::kTensor, CellField::kTensorMeasured},
+    {CellField::kTensorWithinSmKnown, CellField::kTensorMeasured},
+    {CellField::kTensorKnown, CellField::kMeasured},
+    {CellField::kClockKnown, CellField::kMeasured},
+    {CellField::kSmKnown, CellField::kMeasured},
+    {CellField::kDramKnown, CellField::kMeasured},
+    {CellField::kEnergyKnown, CellField::kMeasured},
+    {CellField::kEventKnown, CellField::kMeasured},
+    {CellField::kOfuMax, CellField::kOfuMin},
+}};
+
+// Sums that wrap instead of overflowing: bytes of a damaged block may say anything.
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t minus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
+bool is_ofu_extreme(CellField field) {
+  return field == CellField::kOfuMin || field == CellField::kOfuMax || field == CellField::kOfuLast ||
+         field == CellField::kOfuLastTime;
+}
+bool is_clock_extreme(CellField field) { return field == CellField::kClockMin || field == CellField::kClockMax; }
+
+// One bit each: are there extremes, that is, something other than the identity.
+std::int64_t presence(const Cell& cell) {
+  return (cell.has(CellField::kOfuMin) ? 1 : 0) | (cell.has(CellField::kClockMin) ? 2 : 0) |
+         (cell.has(CellField::kHoldersMax) ? 4 : 0);
+}
+
+bool is_there(CellField field, std::int64_t bits) {
+  if (is_ofu_extreme(field)) return (bits & 1) != 0;
+  if (is_clock_extreme(field)) return (bits & 2) != 0;
+  if (field == CellField::kHoldersMax) return (bits & 4) != 0;
+  return true;
+}
+
+std::array<std::int64_t, kCellFieldCount> packed(const Cell& cell, std::int64_t slot_start) {
+  std::array<std::int64_t, kCellFieldCount> out{};
+  const std::int64_t bits = presence(cell);
+  for (std::size_t i = 0; i < kCellFieldCount; ++i) {
+    const auto field = static_cast<CellField>(i);
+    out[i] = is_there(field, bits) ? cell[field] : 0;
+  }
+  const auto at = [&](CellField field) -> std::int64_t& { return out[static_cast<std::size_t>(field)]; };
+  if ((bits & 1) != 0) at(CellField::kOfuLastTime) = minus(at(CellField::kOfuLastTime), slot_start);
+  if ((bits & 1) != 0) at(CellField::kOfuLast) = minus(at(CellField::kOfuLast), at(CellField::kOfuMin));
+  for (const Near& near : kNear) at(near.field) = minus(at(near.field), cell[near.base] * (is_there(near.base, bits) ? 1 : 0));
+  return out;
+}
+
+Cell unpacked(std::array<std::int64_t, kCellFieldCount> in, std::int64_t bits, std::int64_t slot_start) {
+  const auto at = [&](CellField field) -> std::int64_t& { return in[static_cast<std::size_t>(field)]; };
+  for (const Near& near : kNear) at(near.field) = plus(at(near.field), at(near.base));
+  at(CellField::kOfuLastTime) = plus(at(CellField::kOfuLastTime), slot_start);
+  at(CellField::kOfuLast) = plus(at(CellField::kOfuLast), at(CellField::kOfuMin));
+  Cell cell;
+  for (std::size_t i = 0; i < kCellFieldCount; ++i) {
+    const auto field = static_cast<CellField>(i);
+    if (is_there(field, bits)) cell[field] = in[i];
+  }
+  return cell;
+}
+
+using Column = std::vector<std::int64_t>;
+
+// Slot, two ids, presence, then the fields.
+constexpr std::size_t kHeadColumns = 4;
+constexpr std::size_t kCellColumns = kHeadColumns + kCellFieldCount;
+
+class Columns {
+ public:
+  explicit Columns(std::size_t rows) : columns_(kCellColumns) {
+    for (Column& column : columns_) column.reserve(rows);
+  }
+  void add(std::int64_t slot_index, std::int64_t first_id, std::int64_t second_id, const Cell& cell,
+           std::int64_t slot_start) {
+    columns_[0].push_back(slot_index);
+    columns_[1].push_back(first_id);
+    columns_[2].push_back(second_id);
+    columns_[3].push_back(presence(cell));
+    const auto values = packed(cell, slot_start);
+    for (std::size_t i = 0; i < kCellFieldCount; ++i) columns_[kHeadColumns + i].push_back(values[i]);
+  }
+  std::vector<Column>& columns() { return columns_; }
+  std::string finish() const {
+    wire::ColumnWriter writer;
+    for (const Column& column : columns_) writer.add(column);
+    const std::string payload = writer.finish(kCompressionLevel);
+    const std::uint32_t checksum = wire::crc32(payload);
+    std::string block(1, kVersion);
+    for (int i = 0; i < 4; ++i) block.push_back(static_cast<char>(checksum >> (8 * i) & 0xFF));
+    return block + payload;
+  }
+
+ private:
+  std::vector<Column> columns_;
+};
+
+struct Row {
+  std::int64_t slot_start = 0;
+  std::uint32_t first_id = 0;
+  std::uint32_t second_id = 0;
+  Cell cell;
+};
+
+base::Error corrupt(const std::string& what) { return {base::ErrorCode::kCorrupt, "block: " + what}; }
+
+base::Result<std::vector<Column>> read_columns(std::string_view block, std::size_t count) {
+  if (block.empty() || block[0] != kVersion) {
+    return corrupt("version " + std::to_string(block.empty() ? -1 : block[0]) + ", expected 1");
+  }
+  if (block.size() < kBlockHeadBytes) return corrupt("it is cut");
+  std::uint32_t checksum = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    checksum |= std::uint32_t{static_cast<unsigned char>(block[1 + i])} << (8 * i);
+  }
+  const std::string_view payload = block.substr(kBlockHeadBytes);
+  if (wire::crc32(payload) != checksum) return corrupt("its checksum differs");
+  wire::ColumnLimits limits;
+  limits.columns_max = count;
+  limits.values_max = kBlockCellsMax * kCellColumns;
+  limits.bytes_max = std::size_t{1} << 30;
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<Column> columns, wire::read_columns(payload, limits));
+  if (columns.size() != count) {
+    return corrupt(std::to_string(columns.size()) + " columns, expected " + std::to_string(count));
+  }
+  const std::size_t rows = columns[0].size();
+  if (rows > kBlockCellsMax) return corrupt("too many rows");
+  for (std::size_t i = 0; i < kCellColumns; ++i) {
+    if (columns[i].size() != rows) return corrupt("columns of different lengths");
+  }
+  return columns;
+}
+
+base::Result<Row> row_at(const std::vector<Column>& columns, std::size_t i, std::int64_t slot) {
+  constexpr std::int64_t kIdMax = 0xFFFFFFFF;
+  constexpr std::int64_t kSlotIndexMax = std::int64_t{1} << 40;
+  Row row;
+  const std::int64_t index = columns[0][i], first = columns[1][i], second = columns[2][i];
+  if (index < 0 || index > kSlotIndexMax) return corrupt("a time out of range");
+  if (first < 0 || first > kIdMax || second < 0 || second > kIdMax) return corrupt("an id out of range");
+  row.slot_start = index * slot;
+  row.first_id = static_cast<std::uint32_t>(first);
+  row.second_id = static_cast<std::uint32_t>(second);
+  std::array<std::int64_t, kCellFieldCount> values{};
+  for (std::size_t f = 0; f < kCellFieldCount; ++f) values[f] = columns[kHeadColumns + f][i];
+  row.cell = unpacked(values, columns[3][i], row.slot_start);
+  return row;
+}
+
+std::int64_t slot_index(units::Instant start, std::int64_t slot) {
+  FLOPSIGHT_CHECK(start.unix_milliseconds >= 0 && start.unix_milliseconds % slot == 0);
+  return start.unix_milliseconds / slot;
+}
+
+// How many bins each spread has, then bins and times of all.
+void add_spread(std::array<Column, 3>& into, const rollups::Spread& spread) {
+  into[0].push_back(static_cast<std::int64_t>(spread.bins().size()));
+  std::int64_t before = 0;
+  for (const rollups::Spread::Bin& bin : spread.bins()) {
+    into[1].push_back(bin.bin - before);
+    into[2].push_back(bin.microseconds);
+    before = bin.bin;
+  }
+}
+
+base::Result<rollups::Spread> take_spread(const Column& counts, const Column& bins, const Column& times,
+                                          std::size_t row, std::size_t& at) {
+  const std::int64_t count = counts[row];
+  if (count < 0 || static_cast<std::uint64_t>(count) > rollups::Spread::kBins ||
+      at + static_cast<std::size_t>(count) > bins.size() || bins.size() != times.size()) {
+    return corrupt("a spread that is cut");
+  }
+  std::vector<rollups::Spread::Bin> out;
+  std::int64_t bin = 0;
+  for (std::int64_t i = 0; i < count; ++i, ++at) {
+    bin = plus(bin, bins[at]);
+    if (bin < 0 || bin >= rollups::Spread::kBins) return corrupt("a spread out of range");
+    out.push_back({static_cast<std::uint16_t>(bin), times[at]});
+  }
+  rollups::Spread spread;
+  if (!spread.assign(out)) return corrupt("a spread that does not ascend");
+  return spread;
+}
+
+}  // namespace
+
+std::string encode_gpu_block(std::span<const GpuCell> cells, units::Seconds slot) {
+  const std::int64_t slot_milliseconds = milliseconds(slot);
+  Columns columns(cells.size());
+  for (const GpuCell& cell : cells) {
+    columns.add(slot_index(cell.slot_start, slot_milliseconds), cell.gpu, cell.job, cell.cell,
+                cell.slot_start.unix_milliseconds);
+  }
+  return columns.finish();
+}
+
+std::string encode_job_block(std::span<const JobCell> cells, units::Seconds slot) {
+  const std::int64_t slot_milliseconds = milliseconds(slot);
+  Columns columns(cells.size());
+  std::array<Column, 3> spreads;
+  for (const JobCell& cell : cells) {
+    columns.add(slot_index(cell.slot_start, slot_milliseconds), cell.job, cell.model, cell.cell,
+                cell.slot_start.unix_milliseconds);
+    add_spread(spreads, cell.spread);
+  }
+  for (Column& column : spreads) columns.columns().push_back(std::move(column));
+  return columns.finish();
+}
+
+base::Result<std::vector<GpuCell>> decode_gpu_block(std::string_view block, units::Seconds slot) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, read_columns(block, kCellColumns));
+  std::vector<GpuCell> cells;
+  cells.reserve(columns[0].size());
+  for (std::size_t i = 0; i < columns[0].size(); ++i) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const Row row, row_at(columns, i, milliseconds(slot)));
+    cells.push_back({row.first_id, row.second_id, {row.slot_start}, row.cell});
+  }
+  return cells;
+}
+
+base::Result<std::vector<JobCell>> decode_job_block(std::string_view block, units::Seconds slot) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, read_columns(block, kCellColumns + 3));
+  const Column &counts = columns[kCellColumns], &bins = columns[kCellColumns + 1],
+               &times = columns[kCellColumns + 2];
+  if (counts.size() != columns[0].size()) return corrupt("columns of different lengths");
+  std::vector<JobCell> cells;
+  cells.reserve(columns[0].size());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < columns[0].size(); ++i) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const Row row, row_at(columns, i, milliseconds(slot)));
+    FLOPSIGHT_ASSIGN_OR_RETURN(rollups::Spread spread, take_spread(counts, bins, times, i, at));
+    cells.push_back({row.first_id, row.second_id, {row.slot_start}, row.cell, std::move(spread)});
+  }
+  return cells;
+}
+
+// Small, and merged by SQL a row at a time: plain numbers, no compression.
+std::string encode_spread(const rollups::Spread& spread) {
+  std::string bytes;
+  for (const rollups::Spread::Bin& bin : spread.bins()) {
+    for (int i = 0; i < 2; ++i) bytes.push_back(static_cast<char>(bin.bin >> (8 * i) & 0xFF));
+    const auto time = static_cast<std::uint64_t>(bin.microseconds);
+    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(time >> (8 * i) & 0xFF));
+  }
+  return bytes;
+}
+
+base::Result<rollups::Spread> decode_spread(std::string_view bytes) {
+  constexpr std::size_t kBinBytes = 10;
+  if (bytes.size() % kBinBytes != 0) return corrupt("a spread that is cut");
+  std::vector<rollups::Spread::Bin> bins;
+  for (std::size_t at = 0; at < bytes.size(); at += kBinBytes) {
+    const auto byte = [&](std::size_t i) { return std::uint64_t{static_cast<unsigned char>(bytes[at + i])}; };
+    rollups::Spread::Bin bin;
+    bin.bin = static_cast<std::uint16_t>(byte(0) | byte(1) << 8);
+    std::uint64_t time = 0;
+    for (std::size_t i = 0; i < 8; ++i) time |= byte(2 + i) << (8 * i);
+    bin.microseconds = static_cast<std::int64_t>(time);
+    bins.push_back(bin);
+  }
+  rollups::Spread spread;
+  if (!spread.assign(bins)) return corrupt("a spread that does not ascend");
+  return spread;
+}
+
+}  // namespace flopsight::store

@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <cmath>
+
+#include "store/sqlite_store_internal.h"
+
+namespace flopsight::store {
+namespace {
+
+std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
+
+// An hour is merged when its samples can be expected to be complete; later ones make a further block.
+constexpr std::int64_t kSettledSeconds = 1800;
+
+template <typename CellType>
+units::Window window_of(const std::vector<CellType>& cells, std::int64_t slot_seconds) {
+  units::Window window{cells.front().slot_start, cells.front().slot_start};
+  for (const CellType& cell : cells) {
+    window.start = std::min(window.start, cell.slot_start);
+    window.end = std::max(window.end, cell.slot_start + units::Seconds(static_cast<double>(slot_seconds)));
+  }
+  return window;
+}
+
+}  // namespace
+
+// All blocks of one group, kind and slot that start in the chunk become one, in slots of `to_seconds`.
+base::Status SqliteStore::replace_blocks(BlockKind kind, std::int64_t slot_seconds, std::int64_t group,
+                                         units::Window chunk, std::int64_t to_seconds) {
+  const units::Seconds from(static_cast<double>(slot_seconds)), to(static_cast<double>(to_seconds));
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, GpuCell> gpu_cells;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, JobCell> job_cells;
+  const auto start_of = [&](units::Instant start) {
+    return start.unix_milliseconds / milliseconds(to_seconds) * milliseconds(to_seconds);
+  };
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      Statement select,
+      database_.prepare("SELECT id, bytes FROM blocks WHERE kind = ? AND slot_seconds = ? AND entity_group = ? AND "
+                        "start_unix_milliseconds >= ? AND start_unix_milliseconds < ?"));
+  select.bind(1, static_cast<std::int64_t>(kind));
+  select.bind(2, slot_seconds);
+  select.bind(3, group);
+  select.bind(4, chunk.start.unix_milliseconds);
+  select.bind(5, chunk.end.unix_milliseconds);
+  std::vector<std::int64_t> replaced;
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, select.step());
+    if (!row) break;
+    if (kind == BlockKind::kGpu) {
+      const auto cells = decode_gpu_block(select.blob(1), from);
+      if (!cells.ok()) continue;  // stays, and is noted when it is read
+      for (const GpuCell& cell : *cells) {
+        GpuCell& into = gpu_cells[{cell.gpu, cell.job, start_of(cell.slot_start)}];
+        into.gpu = cell.gpu;
+        into.job = cell.job;
+        into.slot_start = units::Instant{start_of(cell.slot_start)};
+        into.cell.merge(cell.cell);
+      }
+    } else {
+      const auto cells = decode_job_block(select.blob(1), from);
+      if (!cells.ok()) continue;
+      for (const JobCell& cell : *cells) {
+        JobCell& into = job_cells[{cell.job, cell.model, start_of(cell.slot_start)}];
+        into.job = cell.job;
+        into.model = cell.model;
+        into.slot_start = units::Instant{start_of(cell.slot_start)};
+        into.cell.merge(cell.cell);
+        into.spread.merge(cell.spread);
+      }
+    }
+    replaced.push_back(select.integer(0));
+  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement remove, database_.prepare("DELETE FROM blocks WHERE id = ?"));
+  for (const std::int64_t id : replaced) {
+    remove.bind(1, id);
+    FLOPSIGHT_RETURN_IF_ERROR(remove.run());
+  }
+  if (!gpu_cells.empty()) {
+    std::vector<GpuCell> cells;
+    for (auto& [key, cell] : gpu_cells) cells.push_back(std::move(cell));
+    return write_block(kind, to_seconds, group, window_of(cells, to_seconds), cells.size(), encode_gpu_block(cells, to));
+  }
+  if (!job_cells.empty()) {
+    std::vector<JobCell> cells;
+    for (auto& [key, cell] : job_cells) cells.push_back(std::move(cell));
+    return write_block(kind, to_seconds, group, window_of(cells, to_seconds), cells.size(), encode_job_block(cells, to));
+  }
+  return {};
+}
+
+base::Result<bool> SqliteStore::merge_one_chunk(units::Instant now, const Retention& retention) {
+  struct Step {
+    std::int64_t from_seconds;
+    std::int64_t to_seconds;
+    std::int64_t chunk_seconds;
+    double age_seconds;
+    int blocks_min;
+  };
+  // Small blocks of an hour to one; then old ones to coarser slots, an hour to an hour and a day to a day.
+  const Step steps[] = {
+      {slot_seconds_, slot_seconds_, kCoarseSeconds, static_cast<double>(kSettledSeconds), 2},
+      {slot_seconds_, kMiddleSeconds, kCoarseSeconds, retention.fine.value, 1},
+      {kMiddleSeconds, kMiddleSeconds, 24 * kCoarseSeconds, retention.fine.value + 2 * 86'400, 2},
+      {kMiddleSeconds, kCoarseSeconds, 24 * kCoarseSeconds, retention.middle.value, 1},
+  };
+  for (const Step& step : steps) {
+    if (step.from_seconds == kMiddleSeconds && slot_seconds_ >= kMiddleSeconds) continue;
+    const std::int64_t chunk = milliseconds(step.chunk_seconds);
+    const std::int64_t before =
+        (now.unix_milliseconds - std::llround(step.age_seconds * 1000)) / chunk * chunk;
+    FLOPSIGHT_ASSIGN_OR_RETURN(
+        Statement find,
+        database_.prepare("SELECT kind, entity_group, start_unix_milliseconds / ?1 AS chunk FROM blocks "
+                          "WHERE kind IN (0, 1) AND slot_seconds = ?2 AND start_unix_milliseconds < ?3 "
+                          "GROUP BY kind, entity_group, chunk HAVING count(*) >= ?4 LIMIT 1"));
+    find.bind(1, chunk);
+    find.bind(2, step.from_seconds);
+    find.bind(3, before);
+    find.bind(4, step.blocks_min);
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+    if (!row) continue;
+    const auto kind = static_cast<BlockKind>(find.integer(0));
+    const std::int64_t group = find.integer(1), index = find.integer(2);
+    find.reset();
+    FLOPSIGHT_RETURN_IF_ERROR(database_.execute("BEGIN IMMEDIATE"));
+    base::Status done = replace_blocks(kind, step.from_seconds, group, {{index * chunk}, {(index + 1) * chunk}}, step.to_seconds);
+    if (done.ok()) done = database_.execute("COMMIT");
+    if (!done.ok()) {
+      static_cast<void>(database_.execute("ROLLBACK"));
+      return done.error();
+    }
+    return true;
+  }
+  return false;
+}
+
+// One batch of what is too old, or, past bytes_max, of the oldest fine blocks.
+base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& retention) {
+  constexpr int kBatch = 1000;
+  const auto forget = [&](const std::string& where) -> base::Result<bool> {
+    FLOPSIGHT_RETURN_IF_ERROR(database_.execute(
+        "DELETE FROM blocks WHERE id IN (SELECT id FROM blocks WHERE " + where + " LIMIT " + std::to_string(kBatch) + ")"));
+    return database_.changes() > 0;
+  };
+  const std::int64_t oldest = now.unix_milliseconds - std::llround(retention.coarse.value * 1000);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool aged, forget("end_unix_milliseconds < " + std::to_string(oldest)));
+  if (aged) return true;
+  FLOPSIGHT_RETURN_IF_ERROR(database_.execute(
+      "DELETE FROM job_cells WHERE (slot_seconds = " + std::to_string(kCoarseSeconds) + " AND start_unix_milliseconds < " +
+      std::to_string(oldest) + ") OR (slot_seconds = " + std::to_string(kMiddleSeconds) + " AND start_unix_milliseconds < " +
+      std::to_string(now.unix_milliseconds - std::llround(retention.middle.value * 1000)) + ")"));
+  if (database_.changes() > 0) return true;
+  if (retention.bytes_max == 0) return false;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const StoreSize now_size, size());
+  if (now_size.bytes <= retention.bytes_max) return false;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool gone, forget("1 ORDER BY start_unix_milliseconds"));
+  if (gone) note(path_ + ": over its limit of " + std::to_string(retention.bytes_max) + " bytes; the oldest rollups were forgotten");
+  return gone;
+}
+
+base::Result<bool> SqliteStore::maintain(units::Instant now, const Retention& retention) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool merged, merge_one_chunk(now, retention));
+  if (merged) return true;
+  return forget_one(now, retention);
+}
+
+}  // namespace flopsight::store

@@ -1,0 +1,132 @@
+#pragma once
+// The embedded store's parts: ids and flushes (sqlite_store.cc), reading (sqlite_read.cc), housekeeping (sqlite_maintain.cc).
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "store/sqlite.h"
+#include "store/store.h"
+
+namespace flopsight::store {
+
+enum class BlockKind : std::int64_t { kGpu = 0, kJob = 1 };
+
+// Ids that share blocks: neighbours are usually read together (the GPUs of a host, jobs of a time).
+inline constexpr std::uint32_t kGroupSize = 256;
+inline constexpr std::int64_t kMiddleSeconds = 600;
+inline constexpr std::int64_t kCoarseSeconds = 3600;
+
+struct BlockRow {
+  std::int64_t id = 0;
+  std::int64_t slot_seconds = 0;
+  std::int64_t group = 0;
+  units::Instant start;
+  units::Instant end;
+  std::string bytes;
+};
+
+class SqliteStore : public Store {
+ public:
+  SqliteStore(Database database, std::string path, SqliteStoreOptions options);
+  base::Status load();
+  void note(std::string line);
+
+  GpuId gpu(const samples::GpuIdentity& identity) override;
+  JobId job(const samples::Holder& holder) override;
+  ModelId model(std::string_view model_raw) override;
+  const std::string& model_name(ModelId id) const override;
+  base::Status begin() override;
+  base::Status add(const GpuCell& cell, ModelId model) override;
+  base::Status commit(const Checkpoint& checkpoint) override;
+  void roll_back() override;
+  std::uint32_t log_segment() const override { return log_segment_; }
+  std::optional<units::Instant> closed_until(const samples::GpuIdentity& identity) const override;
+
+  base::Result<std::vector<JobTotal>> job_totals(units::Window window) override;
+  base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
+  base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) override;
+  base::Result<std::vector<JobRecord>> jobs() override;
+  base::Result<std::vector<GpuRecord>> gpus() override;
+  base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) override;
+  base::Result<bool> maintain(units::Instant now, const Retention& retention) override;
+  base::Result<StoreSize> size() override;
+  std::vector<std::string> take_notes() override;
+
+ private:
+  struct Gpu {
+    samples::GpuIdentity identity;
+    std::int64_t first = 0;
+    std::int64_t closed_until = 0;
+    bool dirty = true;
+  };
+  struct Job {
+    samples::Holder holder;
+    bool dirty = true;
+  };
+  struct Span {
+    JobId job = 0;
+    std::int64_t row = 0;  // 0: not written yet
+    std::int64_t start = 0;
+    std::int64_t end = 0;
+  };
+  using JobKey = std::tuple<std::int64_t, JobId, ModelId>;  // slot start first
+  using Merged = std::map<JobKey, JobCell>;
+
+  base::Status write_names();
+  base::Status write_gpu_group(std::uint32_t group);
+  base::Status write_jobs();
+  base::Status write_job_cells(std::int64_t slot_seconds, const Merged& cells);
+  base::Status write_spans();
+  base::Status write_block(BlockKind kind, std::int64_t slot_seconds, std::int64_t group, units::Window window,
+                           std::size_t cells, std::string_view bytes);
+  base::Status write_checkpoint(const Checkpoint& checkpoint);
+  void extend_span(const GpuCell& cell);
+  base::Status load_checkpoint();
+
+  base::Status read_blocks(BlockKind kind, std::optional<std::int64_t> group, units::Window window,
+                           const std::function<base::Status(const BlockRow&)>& sink);
+  base::Status add_job_cells_of(std::int64_t slot_seconds, units::Window window, std::optional<JobId> job,
+                                const std::function<void(JobCell)>& sink);
+  base::Status add_fine_jobs(units::Window window, std::optional<JobId> job,
+                             const std::function<void(JobCell)>& sink);
+  base::Status for_job_cells(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
+                             const std::function<void(JobCell)>& sink);
+
+  base::Result<bool> merge_one_chunk(units::Instant now, const Retention& retention);
+  base::Result<bool> forget_one(units::Instant now, const Retention& retention);
+  base::Status replace_blocks(BlockKind kind, std::int64_t slot_seconds, std::int64_t group, units::Window chunk,
+                              std::int64_t to_seconds);
+
+  Database database_;
+  std::string path_;
+  SqliteStoreOptions options_;
+  std::int64_t slot_seconds_;
+  std::uint32_t log_segment_ = 1;
+  std::vector<std::string> notes_;
+
+  std::vector<Gpu> gpus_;  // id - 1
+  std::unordered_map<std::string, GpuId> gpu_ids_;
+  std::vector<Job> jobs_;
+  std::unordered_map<std::string, JobId> job_ids_;
+  std::vector<std::string> models_;
+  std::vector<bool> models_dirty_;
+  std::unordered_map<std::string, ModelId> model_ids_;
+
+  // Of the flush under way.
+  bool flushing_ = false;
+  std::map<std::uint32_t, std::vector<GpuCell>> gpu_cells_;  // by group
+  std::size_t gpu_cells_held_ = 0;
+  Merged job_cells_;
+  // Spans of each GPU that may go on; and what has to be written of them.
+  std::unordered_map<GpuId, std::vector<Span>> open_spans_;
+  std::vector<std::pair<GpuId, Span>> spans_to_write_;  // closed, or new
+};
+
+// Identity without spelling.
+std::string gpu_key(const samples::GpuIdentity& identity);
+
+}  // namespace flopsight::store

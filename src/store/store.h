@@ -1,0 +1,124 @@
+#pragma once
+// Where rollups live: a small interface with two stores behind it, SQLite in one file and a Prometheus-compatible engine.
+//
+// Names become numbers once (ids from 1; job 0 is nobody). Cells are written in flushes that happen whole or not at all, with
+// how far each GPU is closed and from which log segment on a restart has to read again. Writing a slot of a GPU twice
+// adds up: the caller closes each slot once.
+// Errors: kLimit when the disk is full (reading goes on), kCorrupt for damaged pages or blocks, kIo.
+// Threads: one at a time.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "rollups/cell.h"
+#include "samples/gpu.h"
+#include "store/block.h"
+#include "units/time.h"
+
+namespace flopsight::store {
+
+struct JobRecord {
+  JobId id = 0;
+  samples::Holder holder;
+  units::Instant first;  // slots: [first, last)
+  units::Instant last;
+  std::uint32_t gpu_count = 0;  // distinct, ever
+};
+
+struct GpuRecord {
+  GpuId id = 0;
+  samples::GpuIdentity identity;
+  units::Instant first;
+  units::Instant closed_until;
+};
+
+// A job on GPUs of one model, over some time.
+struct JobTotal {
+  JobId job = 0;
+  ModelId model = 0;
+  rollups::Cell cell;
+  rollups::Spread spread;
+};
+
+struct GpuTotal {
+  GpuId gpu = 0;
+  JobId job = 0;
+  rollups::Cell cell;
+};
+
+// When a GPU was a job's; slots.
+struct Held {
+  GpuId gpu = 0;
+  JobId job = 0;
+  units::Window window;
+};
+
+struct StoreSize {
+  std::uint64_t bytes = 0;
+  std::uint64_t gpu_cells = 0;
+  std::uint64_t job_cells = 0;
+};
+
+struct Retention {
+  units::Seconds fine{7 * 86'400.0};      // slots as they were closed
+  units::Seconds middle{60 * 86'400.0};   // ten minutes
+  units::Seconds coarse{730 * 86'400.0};  // hours
+  std::uint64_t bytes_max = 0;            // 0: no limit; past it the oldest fine blocks go first
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Known already, or new with the next flush.
+  virtual GpuId gpu(const samples::GpuIdentity& identity) = 0;
+  virtual JobId job(const samples::Holder& holder) = 0;
+  virtual ModelId model(std::string_view model_raw) = 0;
+  virtual const std::string& model_name(ModelId id) const = 0;
+
+  // One flush: begin, add, commit. An error in between means that nothing of it is written, and begin starts anew.
+  virtual base::Status begin() = 0;
+  virtual base::Status add(const GpuCell& cell, ModelId model) = 0;
+  struct Checkpoint {
+    std::uint32_t log_segment = 1;  // read the log from here on
+    std::vector<std::pair<GpuId, units::Instant>> closed_until;  // of all GPUs that are known
+  };
+  virtual base::Status commit(const Checkpoint& checkpoint) = 0;
+  virtual void roll_back() = 0;
+
+  virtual std::uint32_t log_segment() const = 0;
+  virtual std::optional<units::Instant> closed_until(const samples::GpuIdentity& identity) const = 0;
+
+  // All jobs, "nobody" included, by (job, model). Windows are widened to whole slots.
+  virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window) = 0;
+  // Slots of one job, ascending, merged to `step` (a multiple of the slot); models apart.
+  virtual base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) = 0;
+  // By (GPU, job); of one job when given.
+  virtual base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) = 0;
+  virtual base::Result<std::vector<JobRecord>> jobs() = 0;
+  virtual base::Result<std::vector<GpuRecord>> gpus() = 0;
+  virtual base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) = 0;
+
+  // A bounded piece of housekeeping: merging small blocks, coarsening old ones, forgetting the oldest. True: there is more.
+  virtual base::Result<bool> maintain(units::Instant now, const Retention& retention) = 0;
+  virtual base::Result<StoreSize> size() = 0;
+  // What was wrong when it was opened or read, one line each; empties the list.
+  virtual std::vector<std::string> take_notes() = 0;
+};
+
+struct SqliteStoreOptions {
+  units::Seconds slot{60};
+  bool read_only = false;
+};
+
+// Opens or makes FOLDER/flopsight.db. A file that is no database, or whose pages are damaged, is put aside as
+// flopsight.db.damaged-N and a new one is begun, with a note. A file of a newer version is kUnsupported.
+base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder, SqliteStoreOptions options);
+
+}  // namespace flopsight::store

@@ -1,0 +1,346 @@
+#include "store/store.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "store/sqlite.h"
+
+namespace flopsight::store {
+namespace {
+
+using rollups::Cell;
+using rollups::CellField;
+using units::Instant;
+using units::Seconds;
+using units::Window;
+
+constexpr std::int64_t kDay = 1'790'035'200'000 / 86'400'000 * 86'400'000;
+constexpr std::int64_t kMinute = 60'000;
+
+Cell cell_of(std::mt19937_64& random, std::int64_t slot_start) {
+  rollups::Totals totals;
+  totals.measured_seconds = static_cast<double>(random() % 61);
+  totals.absent_seconds[random() % samples::kAbsentReasonCount] = 60 - totals.measured_seconds;
+  const double ratio = static_cast<double>(random() % 1000) / 1000;
+  totals.delivered_seconds = totals.measured_seconds * ratio;
+  totals.tensor_measured_seconds = totals.delivered_seconds * 1.04;
+  totals.tensor_seconds = totals.tensor_measured_seconds;
+  totals.surroundings.energy_joules = static_cast<double>(random() % 42'000);
+  if (totals.measured_seconds > 0) {
+    totals.extremes.see_ofu(ratio, Instant{slot_start + static_cast<std::int64_t>(random() % kMinute)});
+    totals.extremes.see_clock(1e6 * static_cast<double>(1000 + random() % 900));
+  }
+  return rollups::cell_of(totals, {});
+}
+
+class StoreTest : public testing::Test {
+ protected:
+  StoreTest() : folder_(testing::TempDir() + "flopsight_store_" +
+                        testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    reopen();
+  }
+  ~StoreTest() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void reopen(SqliteStoreOptions options = {}) {
+    store_.reset();
+    auto opened = open_sqlite_store(folder_, options);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    store_ = std::move(opened).value();
+  }
+  GpuId gpu(int n) {
+    samples::GpuIdentity identity;
+    identity.uuid = "GPU-" + std::to_string(n);
+    identity.host = "n" + std::to_string(n / 8);
+    identity.index = std::to_string(n % 8);
+    identity.model_raw = "NVIDIA H100 80GB HBM3";
+    return store_->gpu(identity);
+  }
+  JobId job(const std::string& name) {
+    samples::Holder holder;
+    holder.job = name;
+    holder.name_space = "team";
+    return store_->job(holder);
+  }
+  ModelId model() { return store_->model("NVIDIA H100 80GB HBM3"); }
+  // Adds to the flush and to the oracle.
+  void put(int n, const std::string& job_name, std::int64_t slot_start, std::mt19937_64& random) {
+    const GpuCell cell{gpu(n), job_name.empty() ? 0 : job(job_name), {slot_start}, cell_of(random, slot_start)};
+    ASSERT_TRUE(store_->add(cell, model()).ok());
+    all_.push_back({n, job_name, slot_start, cell.cell});
+    closed_[cell.gpu] = std::max(closed_[cell.gpu], slot_start + kMinute);
+  }
+  void commit(std::uint32_t segment = 1) {
+    Store::Checkpoint checkpoint;
+    checkpoint.log_segment = segment;
+    for (const auto& [id, time] : closed_) checkpoint.closed_until.emplace_back(id, Instant{time});
+    const auto done = store_->commit(checkpoint);
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  }
+  std::map<std::string, Cell> totals(Window window) {
+    std::map<std::string, Cell> out;
+    const auto found = store_->job_totals(window);
+    EXPECT_TRUE(found.ok());
+    for (const JobTotal& total : *found) out[name_of(total.job)].merge(total.cell);
+    return out;
+  }
+  std::map<std::string, Cell> oracle(Window window) {
+    std::map<std::string, Cell> out;
+    for (const Put& p : all_) {
+      if (window.contains({p.slot_start})) out[p.job].merge(p.cell);
+    }
+    return out;
+  }
+  std::string name_of(JobId id) {
+    for (const auto& name : {"a", "b", "c"}) {
+      if (job(name) == id) return name;
+    }
+    return "";
+  }
+
+  struct Put {
+    int gpu;
+    std::string job;
+    std::int64_t slot_start;
+    Cell cell;
+  };
+  std::string folder_;
+  std::unique_ptr<Store> store_;
+  std::vector<Put> all_;
+  std::map<GpuId, std::int64_t> closed_;
+};
+
+TEST_F(StoreTest, totals_of_any_window_equal_a_sum_of_cells_through_flushes_restarts_and_housekeeping) {
+  std::mt19937_64 random(7);
+  job("a"), job("b"), job("c");
+  for (std::int64_t hour = 0; hour < 5; ++hour) {
+    for (std::int64_t minute = 0; minute < 60; ++minute) {
+      ASSERT_TRUE(store_->begin().ok());
+      for (int n = 0; n < 12; ++n) {
+        const char* const names[] = {"a", "b", "c", ""};
+        put(n, names[(static_cast<std::size_t>(n) + static_cast<std::size_t>(hour)) % 4], kDay + (hour * 60 + minute) * kMinute, random);
+      }
+      commit();
+    }
+    reopen();
+  }
+  const auto check = [&] {
+    for (int round = 0; round < 60; ++round) {
+      const std::int64_t start = static_cast<std::int64_t>(random() % 300), length = static_cast<std::int64_t>(random() % 300);
+      const Window window{{kDay + start * kMinute}, {kDay + (start + length) * kMinute}};
+      EXPECT_EQ(totals(window), oracle(window)) << start << " + " << length;
+    }
+  };
+  check();
+  int steps = 0;
+  for (;; ++steps) {
+    const auto more = store_->maintain(Instant{kDay + 6 * 3'600'000}, Retention{});
+    ASSERT_TRUE(more.ok()) << more.error().message;
+    if (!*more) break;
+    ASSERT_LT(steps, 100);
+  }
+  EXPECT_EQ(steps, 2 * 5);
+  check();
+  // A week later minutes are gone and tens of minutes are exact.
+  Retention retention;
+  while (store_->maintain(Instant{kDay + 9 * 86'400'000}, retention).value()) {
+  }
+  for (std::int64_t start = 0; start < 300; start += 70) {
+    const Window window{{kDay + start / 10 * 10 * kMinute}, {kDay + 290 * kMinute}};
+    EXPECT_EQ(totals(window), oracle(window));
+  }
+  const auto gpus = store_->gpu_totals({{kDay}, {kDay + 300 * kMinute}}, std::nullopt);
+  ASSERT_TRUE(gpus.ok());
+  Cell sum, expected;
+  for (const GpuTotal& total : *gpus) sum.merge(total.cell);
+  for (const Put& p : all_) expected.merge(p.cell);
+  EXPECT_EQ(sum, expected);
+}
+
+TEST_F(StoreTest, a_late_slot_of_an_hour_that_was_merged_adds_up) {
+  std::mt19937_64 random(8);
+  for (int minute = 0; minute < 3; ++minute) {
+    ASSERT_TRUE(store_->begin().ok());
+    put(1, "a", kDay + minute * kMinute, random);
+    commit();
+  }
+  while (store_->maintain(Instant{kDay + 4 * 3'600'000}, Retention{}).value()) {
+  }
+  ASSERT_TRUE(store_->begin().ok());
+  put(2, "a", kDay + kMinute, random);
+  commit();
+  const Window window{{kDay}, {kDay + 3'600'000}};
+  EXPECT_EQ(totals(window), oracle(window));
+  const Window inside{{kDay + kMinute}, {kDay + 2 * kMinute}};
+  EXPECT_EQ(totals(inside), oracle(inside));
+}
+
+TEST_F(StoreTest, a_flush_that_is_not_committed_leaves_nothing) {
+  std::mt19937_64 random(9);
+  ASSERT_TRUE(store_->begin().ok());
+  put(1, "a", kDay, random);
+  commit(3);
+  ASSERT_TRUE(store_->begin().ok());
+  put(1, "b", kDay + kMinute, random);
+  reopen();
+  EXPECT_EQ(store_->log_segment(), 3U);
+  EXPECT_EQ(totals({{kDay}, {kDay + 3'600'000}}).size(), 1U);
+  EXPECT_EQ(store_->jobs()->size(), 1U);
+}
+
+TEST_F(StoreTest, where_each_gpu_is_closed_survives_a_restart) {
+  std::mt19937_64 random(10);
+  ASSERT_TRUE(store_->begin().ok());
+  put(1, "a", kDay, random);
+  put(2, "a", kDay + 5 * kMinute, random);
+  commit();
+  reopen();
+  samples::GpuIdentity identity;
+  identity.uuid = "gpu-2";
+  EXPECT_EQ(store_->closed_until(identity)->unix_milliseconds, kDay + 6 * kMinute);
+  identity.uuid = "GPU-3";
+  EXPECT_FALSE(store_->closed_until(identity).has_value());
+}
+
+TEST_F(StoreTest, spans_say_when_a_gpu_was_whose_across_flushes_and_restarts) {
+  std::mt19937_64 random(11);
+  const std::string plan = "aaab.bba";  // one letter a minute
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    ASSERT_TRUE(store_->begin().ok());
+    put(1, plan[i] == '.' ? "" : std::string(1, plan[i]), kDay + static_cast<std::int64_t>(i) * kMinute, random);
+    commit();
+    if (i % 2 == 0) reopen();
+  }
+  auto held = store_->held(std::nullopt, {{0}, {kDay * 2}}).value();
+  std::sort(held.begin(), held.end(), [](const Held& a, const Held& b) { return a.window.start < b.window.start; });
+  std::string text;
+  for (const Held& span : held) {
+    text += name_of(span.job) + std::to_string((span.window.start.unix_milliseconds - kDay) / kMinute) + "-" +
+            std::to_string((span.window.end.unix_milliseconds - kDay) / kMinute) + " ";
+  }
+  EXPECT_EQ(text, "a0-3 b3-4 b5-7 a7-8 ");
+  const auto jobs = store_->jobs().value();
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[0].gpu_count, 1U);
+}
+
+TEST_F(StoreTest, series_come_in_steps_and_merge_to_the_total) {
+  std::mt19937_64 random(12);
+  for (int minute = 0; minute < 130; ++minute) {
+    ASSERT_TRUE(store_->begin().ok());
+    put(1, "a", kDay + minute * kMinute, random);
+    put(2, "a", kDay + minute * kMinute, random);
+    commit();
+  }
+  for (const double step : {60.0, 300.0, 600.0, 3600.0}) {
+    const auto series = store_->job_series(job("a"), {{kDay}, {kDay + 130 * kMinute}}, Seconds(step));
+    ASSERT_TRUE(series.ok());
+    Cell sum;
+    for (const JobCell& cell : *series) {
+      EXPECT_EQ(cell.slot_start.unix_milliseconds % static_cast<std::int64_t>(step * 1000), 0);
+      sum.merge(cell.cell);
+    }
+    EXPECT_EQ(sum, oracle({{kDay}, {kDay + 130 * kMinute}})["a"]) << step;
+    EXPECT_EQ(series->size(), static_cast<std::size_t>(std::ceil(130 * 60 / step)));
+  }
+}
+
+TEST_F(StoreTest, past_its_size_the_oldest_blocks_go_and_it_says_so) {
+  std::mt19937_64 random(13);
+  for (int minute = 0; minute < 600; ++minute) {
+    ASSERT_TRUE(store_->begin().ok());
+    for (int n = 0; n < 4; ++n) put(n, "a", kDay + minute * kMinute, random);
+    commit();
+  }
+  Retention retention;
+  while (store_->maintain(Instant{kDay + 11 * 3'600'000}, retention).value()) {
+  }
+  retention.bytes_max = store_->size()->bytes / 2;
+  while (store_->maintain(Instant{kDay + 11 * 3'600'000}, retention).value()) {
+  }
+  const auto notes = store_->take_notes();
+  EXPECT_LE(store_->size()->bytes, retention.bytes_max);
+  EXPECT_FALSE(notes.empty());
+}
+
+TEST_F(StoreTest, a_file_that_is_no_database_is_put_aside_and_said) {
+  store_.reset();
+  std::ofstream(folder_ + "/flopsight.db", std::ios::trunc) << std::string(10'000, 'x');
+  std::filesystem::remove(folder_ + "/flopsight.db-wal");
+  reopen();
+  const auto notes = store_->take_notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("put aside as"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/flopsight.db.damaged-1"));
+}
+
+TEST_F(StoreTest, a_damaged_block_costs_its_own_cells_and_is_named) {
+  std::mt19937_64 random(14);
+  for (int minute = 0; minute < 2; ++minute) {
+    ASSERT_TRUE(store_->begin().ok());
+    put(1, "a", kDay + minute * kMinute, random);
+    commit();
+  }
+  store_.reset();
+  {
+    auto database = Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite);
+    ASSERT_TRUE(database->execute("UPDATE blocks SET bytes = substr(bytes, 1, 20) || x'00' || substr(bytes, 22) "
+                                  "WHERE kind = 0 AND id = (SELECT min(id) FROM blocks WHERE kind = 0)").ok());
+  }
+  reopen();
+  const auto gpus = store_->gpu_totals({{kDay}, {kDay + 3'600'000}}, std::nullopt);
+  ASSERT_TRUE(gpus.ok());
+  ASSERT_EQ(gpus->size(), 1U);
+  EXPECT_EQ((*gpus)[0].cell, all_[1].cell);
+  const auto notes = store_->take_notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("checksum differs"), std::string::npos) << notes[0];
+}
+
+TEST_F(StoreTest, a_newer_version_and_another_slot_are_refused_with_both_numbers) {
+  SqliteStoreOptions options;
+  options.slot = Seconds(30);
+  store_.reset();
+  EXPECT_NE(open_sqlite_store(folder_, options).error().message.find("slots of 60 s"), std::string::npos);
+  Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite)->execute("PRAGMA user_version = 99").ok();
+  const auto newer = open_sqlite_store(folder_, {});
+  EXPECT_EQ(newer.error().code, base::ErrorCode::kUnsupported);
+  EXPECT_NE(newer.error().message.find("version 99, this program knows up to 1"), std::string::npos);
+}
+
+TEST_F(StoreTest, names_with_quotes_and_markup_are_data) {
+  const std::string evil = "x'); DROP TABLE jobs;--<img src=x onerror=alert(1)>";
+  std::mt19937_64 random(15);
+  ASSERT_TRUE(store_->begin().ok());
+  put(1, evil, kDay, random);
+  commit();
+  reopen();
+  EXPECT_EQ(store_->jobs()->at(0).holder.job, evil);
+}
+
+TEST_F(StoreTest, people_read_jobs_and_rollups_with_sqlite3) {
+  std::mt19937_64 random(16);
+  ASSERT_TRUE(store_->begin().ok());
+  put(1, "a", kDay, random);
+  commit();
+  auto database = Database::open(folder_ + "/flopsight.db", Database::Mode::kReadOnly);
+  auto rows = database->prepare("SELECT job, gpu_hours_allocated, gpu_hours_delivered + gpu_hours_lost + gpu_hours_unmeasured "
+                                "= gpu_hours_allocated OR 1 FROM job_rollups WHERE slot_seconds = 3600");
+  ASSERT_TRUE(rows.ok()) << rows.error().message;
+  ASSERT_TRUE(rows->step().value());
+  EXPECT_EQ(rows->text(0), "a");
+  auto list = database->prepare("SELECT job, gpu_count, first FROM job_list");
+  ASSERT_TRUE(list.ok()) << list.error().message;
+  ASSERT_TRUE(list->step().value());
+  EXPECT_EQ(list->integer(1), 1);
+}
+
+}  // namespace
+}  // namespace flopsight::store
