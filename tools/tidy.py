@@ -70,7 +70,7 @@ OWNERS = {
     r"zstd\.h": r"src/wire/zstd\.cc",
     r"sqlite3\.h": r"src/store/sqlite\.cc",
     r"boost/.*": r"src/net/http_server(?:_parser|_connection|_tls)?(?:_internal)?\.(?:cc|h)",
-    r"openssl/.*": r"src/net/http_server_tls\.cc",
+    r"openssl/.*": r"src/net/(?:http_server_tls|password)\.cc",
     r"yaml-cpp/.*": r"src/base/yaml\.cc",
     r"tsl/.*": r"src/.*",
     r"crypt\.h": r"src/net/password\.cc",

@@ -2,6 +2,7 @@
 // are short where they are the subject and otherwise never reached.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -127,6 +128,8 @@ TEST(HttpServerTime, a_handler_may_take_longer_than_every_deadline_of_the_networ
 // The test's own limit is its time limit: with connections in threads, or with one loop that waits
 // for a slow peer, the requests in the middle would take as long as the slow ones do.
 TEST(HttpServerTime, a_thousand_slow_clients_do_not_keep_others_waiting) {
+  const rlimit files{4096, 4096};  // both ends of each are ours
+  setrlimit(RLIMIT_NOFILE, &files);
   const auto server = start_server();
   const std::string slow_text = post_text("/slow", "0123456789");
   std::vector<RawClient> slow;

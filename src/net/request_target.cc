@@ -1,5 +1,6 @@
 #include "net/request_target.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/text.h"
@@ -39,15 +40,16 @@ std::optional<std::string> decode(std::string_view text, bool plus_is_space) {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// "http://host:9090/path" without what is before the path; others as they are.
-std::string_view without_origin(std::string_view target) {
+// "http://host:9090/path?query" without what is before the path, which may be absent; others as
+// they are.
+std::string without_origin(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (base::to_lower(target.substr(0, scheme.size())) != scheme) continue;
     target.remove_prefix(scheme.size());
     target.remove_prefix(std::min(target.find_first_of("/?"), target.size()));
-    return target.empty() ? "/" : target;
+    return (target.starts_with('/') ? "" : "/") + std::string(target);
   }
-  return target;
+  return std::string(target);
 }
 
 }  // namespace
@@ -71,24 +73,23 @@ base::Result<QueryPairs> parse_query(std::string_view text) {
   return pairs;
 }
 
-base::Result<RequestTarget> parse_request_target(std::string_view target) {
+base::Result<RequestTarget> parse_request_target(std::string_view text) {
   // Would end the path in a URL, and is never sent: who sends it disagrees with us on the path.
-  if (target.find('#') != std::string_view::npos) return invalid("'#' in the request target");
-  target = without_origin(target);
-  const std::size_t mark = std::min(target.find('?'), target.size());
-  auto path = decode(target.substr(0, mark), false);
-  if (!path) return invalid("bad percent escape in the path");
-  if (path->empty() && mark < target.size()) *path = "/";  // http://host?query
-  if (path->empty() || (path->front() != '/' && *path != "*")) {
+  if (text.find('#') != std::string_view::npos) return invalid("'#' in the request target");
+  const std::string target = without_origin(text);
+  if (!target.starts_with('/') && target != "*") {
     return invalid("a request target starts with '/'");
   }
+  const std::size_t mark = std::min(target.find('?'), target.size());
+  auto path = decode(std::string_view(target).substr(0, mark), false);
+  if (!path) return invalid("bad percent escape in the path");
   if (std::any_of(path->begin(), path->end(), is_control)) {
     return invalid("control character in the path");
   }
   RequestTarget out;
   out.path = std::move(*path);
-  FLOPSIGHT_ASSIGN_OR_RETURN(out.query,
-                             parse_query(target.substr(std::min(mark + 1, target.size()))));
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      out.query, parse_query(std::string_view(target).substr(std::min(mark + 1, target.size()))));
   return out;
 }
 

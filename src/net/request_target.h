@@ -21,7 +21,7 @@ struct RequestTarget {
 
 // "/path?query", "http://host/path?query" (as sent to proxies, and every server has to take it),
 // "*".
-base::Result<RequestTarget> parse_request_target(std::string_view target);
+base::Result<RequestTarget> parse_request_target(std::string_view text);
 
 // "a=1&b=x%20y+z". A name without '=' has an empty value; empty pieces ("a=1&&b=2") are nothing.
 // Line breaks may be in a value, as PromQL has them; NUL may not.
