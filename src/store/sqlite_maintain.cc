@@ -135,7 +135,7 @@ base::Result<bool> SqliteStore::merge_one_chunk(units::Instant now, const Retent
 
 // One batch of what is too old, or, past bytes_max, of the oldest fine blocks.
 base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& retention) {
-  constexpr int kBatch = 1000;
+  constexpr int kBatch = 50;
   const auto forget = [&](const std::string& where) -> base::Result<bool> {
     FLOPSIGHT_RETURN_IF_ERROR(database_.execute(
         "DELETE FROM blocks WHERE id IN (SELECT id FROM blocks WHERE " + where + " LIMIT " + std::to_string(kBatch) + ")"));

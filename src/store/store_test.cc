@@ -262,7 +262,7 @@ TEST_F(StoreTest, past_its_size_the_oldest_blocks_go_and_it_says_so) {
   Retention retention;
   while (store_->maintain(Instant{kDay + 11 * 3'600'000}, retention).value()) {
   }
-  retention.bytes_max = store_->size()->bytes / 2;
+  retention.bytes_max = store_->size()->bytes * 4 / 5;
   while (store_->maintain(Instant{kDay + 11 * 3'600'000}, retention).value()) {
   }
   const auto notes = store_->take_notes();

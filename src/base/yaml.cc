@@ -1,0 +1,83 @@
+#include "base/yaml.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+
+namespace flopsight::base::yaml {
+namespace {
+
+constexpr int kDepthMax = 100;
+constexpr std::size_t kValuesMax = 100'000;
+
+struct Converter {
+  std::size_t values = 0;
+
+  static Error at(const YAML::Mark& mark, const std::string& what) {
+    // The library counts from 0; -1 where it does not know.
+    return {ErrorCode::kInvalid, "line " + std::to_string(mark.line + 1) + ", column " +
+                                     std::to_string(mark.column + 1) + ": " + what};
+  }
+
+  Result<Value> convert(const YAML::Node& node, int depth) {
+    if (++values > kValuesMax) {
+      return Error{ErrorCode::kLimit, "more than " + std::to_string(kValuesMax) + " values"};
+    }
+    if (depth >= kDepthMax) {
+      return Error{ErrorCode::kLimit, "nested deeper than " + std::to_string(kDepthMax) + " levels"};
+    }
+    Value value;
+    value.line = node.Mark().line + 1;
+    if (node.IsScalar()) {
+      value.kind = Kind::kScalar;
+      value.text = node.Scalar();
+      value.quoted = node.Tag() == "!";
+    } else if (node.IsSequence()) {
+      value.kind = Kind::kList;
+      for (const YAML::Node& item : node) {
+        FLOPSIGHT_ASSIGN_OR_RETURN(Value converted, convert(item, depth + 1));
+        value.items.push_back(std::move(converted));
+      }
+    } else if (node.IsMap()) {
+      value.kind = Kind::kMap;
+      for (const auto& field : node) {
+        if (!field.first.IsScalar()) return at(field.first.Mark(), "a key that is no text");
+        const std::string key = field.first.Scalar();
+        if (value.find(key) != nullptr) return at(field.first.Mark(), "the key " + key + " stands there twice");
+        FLOPSIGHT_ASSIGN_OR_RETURN(Value converted, convert(field.second, depth + 1));
+        // Of an empty value the library does not know the place.
+        if (converted.kind == Kind::kNull) converted.line = field.first.Mark().line + 1;
+        value.fields.emplace_back(key, std::move(converted));
+      }
+    }
+    return value;
+  }
+};
+
+}  // namespace
+
+std::string_view kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::kNull: return "nothing";
+    case Kind::kScalar: return "a value";
+    case Kind::kList: return "a list";
+    case Kind::kMap: return "a mapping";
+  }
+  return "";
+}
+
+const Value* Value::find(std::string_view key) const {
+  const auto at = std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.first == key; });
+  return at == fields.end() ? nullptr : &at->second;
+}
+
+Result<Value> parse(std::string_view text) {
+  try {
+    Converter converter;
+    return converter.convert(YAML::Load(std::string(text)), 0);
+  } catch (const YAML::Exception& error) {
+    return Converter::at(error.mark, error.msg);
+  }
+}
+
+}  // namespace flopsight::base::yaml
