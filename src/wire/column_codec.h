@@ -4,7 +4,7 @@
 // Each column is written in whichever of six ways is the shortest: one value; a common value and its exceptions; a
 // dictionary; or, after scaling by the greatest common divisor, the values, their differences or the differences of
 // those. Numbers that vary are Rice codes with a parameter for each 64 values: noise costs its entropy and a tenth of a
-// bit, where bytes for zstd to squeeze cost a fifth more (column_codec_bench). zstd around it all finds columns that
+// bit, where bytes for zstd to squeeze cost a quarter more (column_codec_bench). zstd around it all finds columns that
 // repeat.
 //
 // Threads: one ColumnWriter, one thread; read_columns is a pure function.

@@ -46,16 +46,27 @@ static_assert(std::endian::native == std::endian::little, "doubles are copied as
 // Separates the keys of the two versions, which are over different things.
 constexpr std::uint64_t kSeedOfV2 = 0x9E3779B97F4A7C15;
 
-// Label sets that were found right, by their keys. Forgets some when full: they are checked again.
+// Label sets that were found right, by their keys. Two places for each, or two sets of one node
+// that meet in the same place would throw each other out with every sample. Forgets some when full:
+// they are checked again.
 class KnownGood {
  public:
-  bool has(const LabelsKey& key) const { return keys_[slot(key)] == key && key != LabelsKey{}; }
-  void add(const LabelsKey& key) { keys_[slot(key)] = key; }
+  bool has(const LabelsKey& key) const {
+    const Pair& pair = pairs_[key.low % kPairs];
+    return (pair.newer == key || pair.older == key) && key != LabelsKey{};
+  }
+  void add(const LabelsKey& key) {
+    Pair& pair = pairs_[key.low % kPairs];
+    pair = {key, pair.newer};
+  }
 
  private:
-  static constexpr std::size_t kSlots = 1 << 12;  // 64 KiB: those of a few hundred nodes at once
-  static std::size_t slot(const LabelsKey& key) { return key.low % kSlots; }
-  std::vector<LabelsKey> keys_ = std::vector<LabelsKey>(kSlots);
+  struct Pair {
+    LabelsKey newer;
+    LabelsKey older;
+  };
+  static constexpr std::size_t kPairs = 1 << 11;  // 64 KiB: the sets of a few hundred nodes at once
+  std::vector<Pair> pairs_ = std::vector<Pair>(kPairs);
 };
 
 // Finds the same name twice.

@@ -16,11 +16,7 @@ constexpr std::size_t kCopyElementBytes = 3;
 
 base::Error invalid(const std::string& what) { return {base::ErrorCode::kInvalid, what}; }
 
-}  // namespace
-
-base::Status snappy_decompress(std::string_view compressed, std::size_t bytes_max,
-                               std::string& into) {
-  into.clear();
+base::Result<std::size_t> announced_size(std::string_view compressed, std::size_t bytes_max) {
   std::size_t announced = 0;
   if (!snappy::GetUncompressedLength(compressed.data(), compressed.size(), &announced)) {
     return invalid("at byte 0: not the length that a snappy block starts with");
@@ -35,7 +31,19 @@ base::Status snappy_decompress(std::string_view compressed, std::size_t bytes_ma
     return invalid("the snappy block announces " + std::to_string(announced) + " bytes, which " +
                    std::to_string(compressed.size()) + " compressed ones cannot hold");
   }
-  into.resize(announced);
+  return announced;
+}
+
+}  // namespace
+
+base::Status snappy_decompress(std::string_view compressed, std::size_t bytes_max,
+                               std::string& into) {
+  const base::Result<std::size_t> size = announced_size(compressed, bytes_max);
+  if (!size.ok()) {
+    into.clear();
+    return size.error();
+  }
+  into.resize(*size);  // not cleared before, or all of it would be zeroed first
   if (!snappy::RawUncompress(compressed.data(), compressed.size(), into.data())) {
     into.clear();
     return invalid("a snappy block that is cut short or damaged");

@@ -26,11 +26,11 @@ class ColumnMaker {
     });
   }
   std::vector<std::int64_t> noisy(double mean, double deviation, double memory, double max) {
-    double state = 0;
+    double value = 0;
     std::normal_distribution<double> gauss;
     return each([&](std::size_t) {
-      state = memory * state + std::sqrt(1 - memory * memory) * deviation * gauss(random_);
-      return static_cast<std::int64_t>(std::llround(std::clamp(mean + state, 0.0, max)));
+      value = memory * value + std::sqrt(1 - memory * memory) * deviation * gauss(random_);
+      return static_cast<std::int64_t>(std::llround(std::clamp(mean + value, 0.0, max)));
     });
   }
   // A clock in kHz that wanders in steps of 15 MHz and stays at its top mostly.
