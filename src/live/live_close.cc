@@ -220,14 +220,23 @@ void LiveFleet::close_rests(const CellSink& sink) {
   }
 }
 
-void LiveFleet::close(units::Instant now, const CellSink& sink, bool everything) {
-  // Instances first: they read rows of their GPU that closing it would drop.
-  for (GpuIndex i = 0; i < gpus_.size(); ++i) {
-    if (gpus_[i].is_instance) close_gpu(i, now, sink, everything);
+// Instances first: they read rows of their GPU that closing it would drop.
+void LiveFleet::close_instances(units::Instant now, const CellSink& sink, bool everything) {
+  for (const auto& [parent, instances] : instances_) {
+    for (const GpuIndex index : instances) close_gpu(index, now, sink, everything);
   }
-  for (GpuIndex i = 0; i < gpus_.size(); ++i) {
+}
+
+void LiveFleet::close_range(GpuIndex first, GpuIndex last, units::Instant now, const CellSink& sink,
+                            bool everything) {
+  for (GpuIndex i = first; i < last && i < gpus_.size(); ++i) {
     if (!gpus_[i].is_instance) close_gpu(i, now, sink, everything);
   }
+}
+
+void LiveFleet::close(units::Instant now, const CellSink& sink, bool everything) {
+  close_instances(now, sink, everything);
+  close_range(0, static_cast<GpuIndex>(gpus_.size()), now, sink, everything);
   close_rests(sink);
 }
 

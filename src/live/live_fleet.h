@@ -109,6 +109,11 @@ class LiveFleet {
   using CellSink = std::function<void(const ClosedCell&)>;
   // Closes what can be closed, and with `everything` also what could still change (tests, an import that is done).
   void close(units::Instant now, const CellSink& sink, bool everything = false);
+  // The same in parts, between which samples may be added: first the MIG instances, then ranges of GPUs [first, last) that
+  // together are all, then what instances leave over.
+  void close_instances(units::Instant now, const CellSink& sink, bool everything);
+  void close_range(GpuIndex first, GpuIndex last, units::Instant now, const CellSink& sink, bool everything);
+  void close_rests(const CellSink& sink);
 
   // The oldest log segment with a sample that is not in a closed cell; nothing when there is none.
   std::optional<std::uint32_t> oldest_segment(std::uint32_t current_segment) const;
@@ -168,7 +173,6 @@ class LiveFleet {
   void close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything);
   void close_slot(GpuIndex index, units::Window window, const CellSink& sink);
   samples::GpuTimeline timeline_of(const Gpu& gpu, units::Window window) const;
-  void close_rests(const CellSink& sink);
 
   LiveOptions options_;
   const jobs::LabelRules& rules_;

@@ -173,10 +173,12 @@ const std::string& SqliteStore::model_name(ModelId id) const {
   return id >= 1 && id <= models_.size() ? models_[id - 1] : unknown;
 }
 
-std::optional<units::Instant> SqliteStore::closed_until(const samples::GpuIdentity& identity) const {
-  const auto at = gpu_ids_.find(gpu_key(identity));
-  if (at == gpu_ids_.end() || gpus_[at->second - 1].closed_until == 0) return std::nullopt;
-  return units::Instant{gpus_[at->second - 1].closed_until};
+std::vector<std::pair<std::string, units::Instant>> SqliteStore::closed_until() const {
+  std::vector<std::pair<std::string, units::Instant>> out;
+  for (const Gpu& gpu : gpus_) {
+    if (gpu.closed_until != 0) out.emplace_back(gpu_key(gpu.identity), units::Instant{gpu.closed_until});
+  }
+  return out;
 }
 
 base::Status SqliteStore::begin() {

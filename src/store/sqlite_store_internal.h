@@ -44,7 +44,7 @@ class SqliteStore : public Store {
   base::Status commit(const Checkpoint& checkpoint) override;
   void roll_back() override;
   std::uint32_t log_segment() const override { return log_segment_; }
-  std::optional<units::Instant> closed_until(const samples::GpuIdentity& identity) const override;
+  std::vector<std::pair<std::string, units::Instant>> closed_until() const override;
 
   base::Result<std::vector<JobTotal>> job_totals(units::Window window) override;
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
@@ -125,8 +125,5 @@ class SqliteStore : public Store {
   std::unordered_map<GpuId, std::vector<Span>> open_spans_;
   std::vector<std::pair<GpuId, Span>> spans_to_write_;  // closed, or new
 };
-
-// Identity without spelling.
-std::string gpu_key(const samples::GpuIdentity& identity);
 
 }  // namespace flopsight::store

@@ -23,6 +23,9 @@
 
 namespace flopsight::store {
 
+// Identity without spelling.
+std::string gpu_key(const samples::GpuIdentity& identity);
+
 struct JobRecord {
   JobId id = 0;
   samples::Holder holder;
@@ -93,7 +96,8 @@ class Store {
   virtual void roll_back() = 0;
 
   virtual std::uint32_t log_segment() const = 0;
-  virtual std::optional<units::Instant> closed_until(const samples::GpuIdentity& identity) const = 0;
+  // By gpu_key(), of all GPUs that were ever closed.
+  virtual std::vector<std::pair<std::string, units::Instant>> closed_until() const = 0;
 
   // All jobs, "nobody" included, by (job, model). Windows are widened to whole slots.
   virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window) = 0;

@@ -1,0 +1,196 @@
+#pragma once
+// What the service does with samples, as a straight line: bytes to the write-ahead log, to the live fleet, to cells, to the
+// store. An answer "accepted" is given only when the bytes are durable.
+//
+// After a crash, or when a flush could not be written (a full disk), the live fleet is made anew from the store's checkpoint
+// and the log, by the same code that took the bytes in.
+// Threads: any, but flush() and maintain() by one. One lock is around the fleet, another around the store (store() hands it out), and
+// no caller holds both for long: a slow query or a slow disk does not keep samples from coming in.
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "live/live_fleet.h"
+#include "store/log.h"
+#include "store/store.h"
+#include "units/time.h"
+#include "wire/exposition.h"
+#include "wire/remote_write.h"
+
+namespace flopsight::app {
+
+struct IngestOptions {
+  std::string folder;
+  live::LiveOptions live;
+  store::LogOptions log;
+  wire::RemoteWriteLimits remote_write;
+  std::size_t decompressed_bytes_max = 256 << 20;
+  store::Retention retention;
+};
+
+struct WriteAnswer {
+  int status = 204;
+  std::string text;              // of a refusal: what, which series, why
+  std::uint64_t samples = 0;     // taken, duplicates included
+  std::uint64_t histograms = 0;  // seen; none is used
+  std::uint64_t exemplars = 0;
+};
+
+// Counters since the start, for /metrics.
+struct IngestCounters {
+  std::uint64_t requests = 0;
+  std::uint64_t requests_refused = 0;      // 4xx
+  std::uint64_t requests_unavailable = 0;  // 5xx
+  std::uint64_t samples = 0;               // taken into the fleet
+  std::uint64_t samples_unwanted = 0;      // of metrics that nothing is made of
+  std::uint64_t samples_duplicate = 0;
+  std::uint64_t samples_not_ours = 0;
+  std::uint64_t samples_too_old = 0;
+  std::uint64_t samples_too_new = 0;
+  std::uint64_t samples_over_limit = 0;
+  std::uint64_t samples_rejected = 0;      // of malformed series
+  std::uint64_t histograms = 0;
+  std::uint64_t exemplars = 0;
+  std::uint64_t scrapes = 0;
+  std::uint64_t malformed_lines = 0;
+  std::uint64_t flushes = 0;
+  std::uint64_t flush_failures = 0;
+  std::uint64_t cells = 0;
+  double flush_seconds = 0;  // of the last one
+};
+
+struct IngestHealth {
+  bool accepting = true;
+  std::string why_not;  // "disk full: …"
+  units::Instant newest_sample;
+  std::size_t gpus = 0;
+  std::size_t label_sets = 0;
+  std::size_t pending_rows = 0;
+  std::uint64_t log_bytes = 0;
+  std::uint64_t store_bytes = 0;
+  bool simulated = false;
+};
+
+// The last closed slot of a GPU and of a job, for /metrics.
+struct LatestGpu {
+  float ofu_ratio = -1;  // below 0: not known
+  std::int64_t slot_start = 0;
+};
+struct LatestJob {
+  units::Instant slot_start;
+  rollups::Cell cell;
+};
+
+class Ingest {
+ public:
+  // Takes the folder, opens store and log, replays. `rules` and the catalogue in the options are borrowed.
+  static base::Result<std::unique_ptr<Ingest>> open(IngestOptions options, const jobs::LabelRules& rules,
+                                                    units::Instant now);
+  ~Ingest();
+
+  WriteAnswer remote_write(wire::RemoteWriteVersion version, std::string_view compressed, units::Instant now);
+  // A scrape's text. `labels` are the target's own, added where the sample has none of the name; `target` tells GPUs without
+  // UUID apart. Samples without timestamps were read at `now`.
+  base::Status scrape(const std::string& target, std::span<const wire::Label> labels, std::string_view text,
+                      std::string_view content_type, units::Instant now);
+
+  // Closes what can be closed and writes it. Called every few seconds by one thread.
+  base::Status flush(units::Instant now, bool everything = false);
+  // A bounded piece of the store's housekeeping. True: there is more.
+  bool maintain(units::Instant now);
+
+  // The store, locked while the handle lives.
+  class StoreHandle {
+   public:
+    StoreHandle(std::mutex& mutex, store::Store& store) : lock_(mutex), store_(store) {}
+    store::Store* operator->() { return &store_; }
+    store::Store& operator*() { return store_; }
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+    store::Store& store_;
+  };
+  StoreHandle store();
+
+  IngestCounters counters() const;
+  IngestHealth health() const;
+  std::vector<samples::QualityEntry> quality() const;
+  std::vector<std::string> take_notes();  // for the log: what was lost, what was put aside
+
+  // Calls sink(identity, holder text, latest) for GPUs with a closed slot at or after `since`.
+  void for_latest(units::Instant since,
+                  const std::function<void(const samples::GpuIdentity&, const LatestGpu&)>& gpu,
+                  const std::function<void(const samples::Holder&, const LatestJob&)>& job) const;
+
+ private:
+  struct Target;
+  class RemoteWriteSink;
+  class ScrapeSink;
+
+  Ingest(IngestOptions options, const jobs::LabelRules& rules);
+  base::Status start(units::Instant now);
+  base::Status recover(units::Instant now);  // fleet_mutex_ held
+  void make_fleet();
+  WriteAnswer apply_remote_write(wire::RemoteWriteVersion version, std::string_view message, units::Instant now,
+                                 std::uint32_t segment);
+  void apply_scrape(std::string_view body, units::Instant now, std::uint32_t segment);
+  void count(live::AddResult result);
+  void stop_accepting(const base::Error& error);
+  base::Status write_cells(units::Instant now, bool everything);
+  struct Batch;
+  void take(const live::ClosedCell& closed, Batch& batch);  // fleet_mutex_ held
+  base::Status write(Batch& batch, bool& begun);            // store_mutex_ held
+  void remember(const Batch& batch);                        // fleet_mutex_ held
+  std::optional<live::LabelSetId> label_set(const wire::LabelsKey& key, std::span<const wire::Label> labels,
+                                            std::string_view scope);
+
+  IngestOptions options_;
+  const jobs::LabelRules& rules_;
+  std::optional<store::FolderLock> lock_;
+  std::unique_ptr<store::Log> log_;
+
+  mutable std::mutex store_mutex_;
+  std::unique_ptr<store::Store> store_;
+
+  // Everything below: fleet_mutex_.
+  mutable std::mutex fleet_mutex_;
+  samples::QualityLog quality_;
+  std::unique_ptr<live::LiveFleet> fleet_;
+  std::unique_ptr<wire::RemoteWriteDecoder> decoder_;
+  struct Names;  // metric names and label sets, looked up once
+  std::unique_ptr<Names> names_;
+  std::unordered_map<std::string, std::unique_ptr<Target>> targets_;
+  std::vector<LatestGpu> latest_gpus_;
+  std::unordered_map<samples::HolderId, LatestJob> latest_jobs_;
+  // From the store at the last recovery, for GPUs that have not been seen since.
+  std::unordered_map<std::string, units::Instant> restored_;
+  IngestCounters counters_;
+  std::vector<std::string> notes_;
+  units::Instant newest_sample_;
+  std::string why_not_;  // not empty: not accepting
+  bool needs_recovery_ = false;
+
+  // The store's numbers of GPUs and holders. Of the thread that flushes.
+  struct KnownGpu {
+    store::GpuId id = 0;
+    store::ModelId model = 0;
+    bool has_model = false;
+  };
+  struct KnownHolder {
+    store::JobId id = 0;
+    bool is_complete = false;  // user and team are known
+  };
+  std::vector<KnownGpu> known_gpus_;
+  std::vector<KnownHolder> known_holders_;
+};
+
+}  // namespace flopsight::app
