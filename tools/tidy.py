@@ -26,7 +26,7 @@ DEPENDENCIES = "docs/dependencies.md"
 PACKAGES = "tools/debian-packages.txt"
 
 # A module's answer depends on its arguments only: same input, same answer, and tests need no machine.
-PURE = "units catalog samples wire jobs model rollups live analysis views".split()
+PURE = "units catalog samples wire jobs model rollups live analysis views simulation".split()
 IMPURE = {
     "a clock": r"\b(?:system_clock|steady_clock|high_resolution_clock)::now|\bstd::time\s*\(|"
                r"(?<![\w.:>])(?:gettimeofday|clock_gettime|time)\s*\(\s*(?:nullptr|NULL|0|&)",
@@ -74,7 +74,7 @@ OWNERS = {
     r"yaml-cpp/.*": r"src/base/yaml\.cc",
     r"tsl/.*": r"src/.*",
     r"crypt\.h": r"src/net/password\.cc",
-    r"CLI/.*": r"apps/flopsight/command_line\.cc",
+    r"CLI/.*": r"apps/flopsight/(?:command_line|simulate_options)\.cc",
     r"fmt/.*": r"src/views/.*",
     r"g(?:test|mock)/.*": r".*_test\.cc",
     r"benchmark/.*": r".*_bench\.cc",

@@ -149,19 +149,31 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   DocsArguments docs;
   CLI::App* docs_app = app.add_subcommand("docs", "print a page of facts the program is built on");
   docs_app->add_option("page", docs.page, "metrics|attribution|gpus")->required();
+  SimulateArguments simulate;
+  SimulateTexts simulate_texts;
+  CLI::App* simulate_app = app.add_subcommand("simulate", "a fleet that does not exist, with the truth about it");
+  add_simulate(*simulate_app, simulate, simulate_texts);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const bool of_report = report_app->parsed();
-    return Said{kExitDone, of_report ? report_app->help("flopsight") : docs_app->parsed() ? docs_app->help("flopsight") : app.help()};
+    for (const CLI::App* command : {report_app, docs_app, simulate_app}) {
+      if (command->parsed()) return Said{kExitDone, command->help("flopsight")};
+    }
+    return Said{kExitDone, app.help()};
   } catch (const CLI::CallForVersion&) {
     return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
     return Said{kExitUsage, "flopsight: " + one_line(error.what()) + "; see flopsight --help\n"};
   }
   if (docs_app->parsed()) return docs;
+  if (simulate_app->parsed()) {
+    if (const auto mistake = set_simulate(simulate, simulate_texts)) {
+      return Said{kExitUsage, "flopsight simulate: " + *mistake + "\n"};
+    }
+    return simulate;
+  }
   if (!report_app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, docs or simulate; see flopsight --help\n"};
   }
   if (const auto said = set_times(report, texts)) return *said;
   if (const auto said = set_choices(report, texts)) return *said;

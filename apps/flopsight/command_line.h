@@ -9,6 +9,7 @@
 
 #include "analysis/report.h"
 #include "net/http_client.h"
+#include "simulate_options.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -53,7 +54,7 @@ struct Said {
   std::string text;
 };
 
-using CommandLine = std::variant<ReportArguments, DocsArguments, Said>;
+using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

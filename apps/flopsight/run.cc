@@ -5,6 +5,7 @@
 #include "command_docs.h"
 #include "command_line.h"
 #include "command_report.h"
+#include "command_simulate.h"
 
 namespace flopsight::app {
 
@@ -15,6 +16,7 @@ int run(int argc, const char* const* argv, const Env& env) {
     return said->exit_code;
   }
   if (const DocsArguments* docs = std::get_if<DocsArguments>(&line)) return run_docs(*docs, env);
+  if (const SimulateArguments* simulate = std::get_if<SimulateArguments>(&line)) return run_simulate(*simulate, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

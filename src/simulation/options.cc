@@ -1,0 +1,74 @@
+#include "simulation/options.h"
+
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+
+namespace flopsight::simulation {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+constexpr std::array<std::pair<std::string_view, Scenario>, 4> kScenarios = {{
+    {"steady", Scenario::kSteady},
+    {"restart_storm", Scenario::kRestartStorm},
+    {"shared_gpus", Scenario::kSharedGpus},
+    {"mig", Scenario::kMig},
+}};
+constexpr std::array<std::string_view, 9> kNotBuilt = {
+    "moe_miscount", "hybrid_miscount", "debug_flag_regression", "mixed_precision", "straggler",
+    "thermal",      "hang",            "input_starved",         "fleet608"};
+
+std::string names() {
+  std::string out;
+  for (const auto& [name, scenario] : kScenarios) out += (out.empty() ? "" : ", ") + std::string(name);
+  return out;
+}
+
+Error invalid(std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; }
+
+}  // namespace
+
+std::string_view scenario_name(Scenario scenario) { return kScenarios[static_cast<std::size_t>(scenario)].first; }
+
+base::Result<Scenario> parse_scenario(std::string_view name) {
+  for (const auto& [known, scenario] : kScenarios) {
+    if (known == name) return scenario;
+  }
+  for (const std::string_view later : kNotBuilt) {
+    if (later == name) {
+      return Error{ErrorCode::kUnsupported, "scenario " + std::string(name) + " is not built yet; there are " + names()};
+    }
+  }
+  return Error{ErrorCode::kNotFound, "scenario " + base::printable(name, 40) + ": expected one of " + names()};
+}
+
+base::Result<Options> check(Options options) {
+  if (options.gpus < 1 || options.gpus > kGpusMax) {
+    return invalid("GPUs: expected 1 to " + std::to_string(kGpusMax));
+  }
+  if (options.gpus_per_host < 1 || options.gpus_per_host > 16) return invalid("GPUs per host: expected 1 to 16");
+  if (options.interval.value < 1 || options.interval.value > 300) {
+    return invalid("interval: expected 1s to 300s, as a longer one has no place in a job of minutes");
+  }
+  if (options.window.end <= options.window.start) return invalid("a simulation ends after it starts");
+  options.device = catalog::DeviceCatalog::builtin().find(options.model);
+  if (options.device == nullptr) {
+    return Error{ErrorCode::kNotFound, "model " + base::printable(options.model, 80) +
+                                           ": not in the catalogue (flopsight docs gpus), expected a name as an "
+                                           "exporter prints it, such as " + std::string(kDefaultModel)};
+  }
+  const catalog::Device& device = *options.device;
+  if (!device.tensor_peak_clock || !device.nvml_max_sm_clock || !device.board_power || !device.sm_count ||
+      device.memory_gigabytes.empty()) {
+    return Error{ErrorCode::kUnsupported, "model " + options.model + ": the catalogue lacks its clocks, power or memory"};
+  }
+  if (options.scenario == Scenario::kMig && device.mig_slices() != 7) {
+    return Error{ErrorCode::kUnsupported, "model " + options.model + ": scenario mig divides GPUs of seven slices only"};
+  }
+  return options;
+}
+
+}  // namespace flopsight::simulation
