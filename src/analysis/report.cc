@@ -142,7 +142,7 @@ std::vector<std::string> assumptions_of(const rollups::Fleet& fleet, const jobs:
       if (portion.holder) add_once(mine, holders.at(*portion.holder).rule);
     }
     if (mine.empty()) mine.emplace_back("nothing (no job)");
-    for (const std::string& rule : mine) ++rules[rule];
+    for (const std::string& rule : mine) rules[rule] += gpu.is_many ? gpu.members.size() : 1;
   }
   std::string attributed = "GPUs attributed by:";
   for (const auto& [rule, count] : rules) attributed += " " + rule + " " + std::to_string(count) + ",";
@@ -249,7 +249,9 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
     report.groups_omitted_count = report.groups.size() - *options.top;
     report.groups.resize(*options.top);
   }
-  for (const rollups::GpuTime& gpu : fleet.gpus) report.gpus.push_back(gpu_row(gpu, holders));
+  for (const rollups::GpuTime& gpu : fleet.gpus) {
+    if (!gpu.is_many) report.gpus.push_back(gpu_row(gpu, holders));
+  }
   add_route_comparison(fleet, quality);
   report.quality = quality.entries();
   report.assumptions = assumptions_of(fleet, holders, options);

@@ -50,7 +50,13 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
     shared_all_seconds += portion.shared_delivered_seconds;
   }
   totals_.merge(mine);
-  gpus_.insert(gpu_key(gpu.gpu));
+  if (gpu.is_many) {
+    members_.insert(members_.end(), gpu.members.begin(), gpu.members.end());
+    // Of what other holders of the same GPUs had, only their number is known here.
+    shared_all_seconds *= std::max(1U, gpu.holders_at_once_max);
+  } else {
+    gpus_.insert(gpu_key(gpu.gpu));
+  }
   // When all sharers are in this group there is nothing to split.
   if (shared_all_seconds - shared_mine_seconds > 1e-9 * shared_all_seconds) {
     limit_less_seconds_ += shared_mine_seconds;
@@ -96,7 +102,10 @@ void Tally::add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine,
 Summary Tally::summary(bool has_times) const {
   const rollups::Totals& t = totals_;
   Summary s;
-  s.gpu_count = gpus_.size();
+  std::vector<std::uint32_t> members = members_;
+  std::sort(members.begin(), members.end());
+  members.erase(std::unique(members.begin(), members.end()), members.end());
+  s.gpu_count = gpus_.size() + members.size();
   if (has_times) {
     s.gpu_hours_allocated = t.allocated_seconds / 3600;
     s.gpu_hours_delivered = t.delivered_seconds / 3600;

@@ -37,6 +37,7 @@ class Tally {
 
   rollups::Totals totals_;
   std::set<std::string> gpus_;
+  std::vector<std::uint32_t> members_;  // of entries that stand for many GPUs
   double sampling_variance_seconds2_ = 0;
   double limit_less_seconds_ = 0;
   double limit_more_seconds_ = 0;

@@ -62,6 +62,10 @@ struct GpuTime {
   double counter_route_ratio_sum = 0;
   double gauge_route_ratio_sum = 0;
 
+  // Not one GPU but all that a job had of a model (stored.h): `gpu` has the model only, `members` number the GPUs.
+  bool is_many = false;
+  std::vector<std::uint32_t> members;
+
   Totals sum() const;
 };
 

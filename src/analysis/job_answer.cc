@@ -1,0 +1,108 @@
+#include "analysis/job_answer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/tally_internal.h"
+#include "rollups/stored.h"
+
+namespace flopsight::analysis {
+namespace {
+
+using rollups::Cell;
+using rollups::CellField;
+
+std::optional<double> ratio(double part, double whole) {
+  if (!(whole > 0)) return std::nullopt;
+  return part / whole;
+}
+
+}  // namespace
+
+std::string main_absent_reason(const rollups::Totals& totals) {
+  const auto most = std::max_element(totals.absent_seconds.begin(), totals.absent_seconds.end());
+  if (!(*most > 0)) return "";
+  const auto reason = static_cast<samples::AbsentReason>(most - totals.absent_seconds.begin());
+  return std::string(samples::absent_reason_name(reason));
+}
+
+JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options, const Prices& prices,
+                     samples::QualityLog& quality) {
+  JobAnswer answer;
+  answer.id = cells.id;
+  answer.holder = cells.holder;
+  answer.first = cells.first;
+  answer.last = cells.last;
+  rollups::Fleet fleet;
+  for (const auto& [model_raw, cell] : cells.by_model) {
+    fleet.gpus.push_back(rollups::time_of_job(model_raw, {samples::HolderId{0}, cell}, cells.gpus, options, quality));
+  }
+  const ClockVariance variance(fleet);
+  Tally tally;
+  Cell sum;
+  for (std::size_t i = 0; i < fleet.gpus.size(); ++i) {
+    const rollups::GpuTime& gpu = fleet.gpus[i];
+    tally.add(gpu, {&gpu.portions[0]}, variance, prices);
+    sum.merge(cells.by_model[i].second);
+    answer.models.push_back(gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw);
+  }
+  answer.summary = tally.summary(true);
+  answer.waterfall = tally.waterfall();
+  answer.absent_reason = tally.absent_reason();
+  answer.lost_seconds = tally.totals().measured_seconds - tally.totals().delivered_seconds;
+  const rollups::Extremes extremes = rollups::extremes_of(sum);
+  if (extremes.any_ofu) {
+    answer.spread.ofu_ratio_min = extremes.ofu_min_ratio;
+    answer.spread.ofu_ratio_max = extremes.ofu_max_ratio;
+  }
+  answer.spread.ofu_ratio_p5 = cells.spread.percentile(0.05);
+  answer.spread.ofu_ratio_p50 = cells.spread.percentile(0.5);
+  answer.spread.ofu_ratio_p95 = cells.spread.percentile(0.95);
+  const rollups::Surroundings& around = tally.totals().surroundings;
+  if (around.energy_known_seconds > 0) {
+    answer.energy_joules = around.energy_joules;
+    answer.energy_coverage_ratio = ratio(around.energy_known_seconds, tally.totals().allocated_seconds);
+  }
+  return answer;
+}
+
+JobSeries series_of(const std::vector<std::pair<units::Instant, std::pair<Cell, rollups::Spread>>>& cells,
+                    units::Window window, units::Seconds step) {
+  JobSeries series;
+  series.step = step;
+  const auto step_milliseconds = static_cast<std::int64_t>(std::llround(step.value * 1000));
+  const std::int64_t first = window.start.unix_milliseconds / step_milliseconds * step_milliseconds;
+  std::size_t at = 0;
+  for (std::int64_t t = first; t < window.end.unix_milliseconds; t += step_milliseconds) {
+    Cell cell;
+    rollups::Spread spread;
+    for (; at < cells.size() && cells[at].first.unix_milliseconds < t + step_milliseconds; ++at) {
+      if (cells[at].first.unix_milliseconds < t) continue;
+      cell.merge(cells[at].second.first);
+      spread.merge(cells[at].second.second);
+    }
+    const rollups::Totals totals = rollups::totals_of(cell);
+    series.time.push_back(units::Instant{t});
+    series.ofu_ratio.push_back(ratio(totals.delivered_seconds, totals.measured_seconds));
+    series.tensor_active_ratio.push_back(ratio(totals.tensor_seconds, totals.tensor_known_seconds));
+    series.sm_active_ratio.push_back(ratio(totals.sm_active_seconds, totals.sm_known_seconds));
+    series.dram_active_ratio.push_back(
+        ratio(totals.surroundings.dram_active_seconds, totals.surroundings.dram_known_seconds));
+    series.sm_clock_hertz.push_back(ratio(totals.clock_hertz_seconds, totals.clock_known_seconds));
+    series.coverage_ratio.push_back(ratio(totals.measured_seconds, totals.allocated_seconds));
+    series.power_watts.push_back(
+        ratio(totals.surroundings.energy_joules, totals.surroundings.energy_known_seconds));
+    series.gpu_count.push_back(totals.allocated_seconds > 0
+                                   ? std::optional(totals.allocated_seconds / step.value)
+                                   : std::nullopt);
+    series.ofu_ratio_p5.push_back(spread.percentile(0.05));
+    series.ofu_ratio_p50.push_back(spread.percentile(0.5));
+    series.ofu_ratio_p95.push_back(spread.percentile(0.95));
+    series.absent_reason.push_back(totals.allocated_seconds > 0 ? main_absent_reason(totals)
+                                                                : std::string(samples::absent_reason_name(
+                                                                      samples::AbsentReason::kNotSeen)));
+  }
+  return series;
+}
+
+}  // namespace flopsight::analysis

@@ -1,0 +1,78 @@
+#pragma once
+// One job, for the API and the page: its summary, how its GPUs were spread, and how both went over time.
+// Ratios 0 to 1; absent where unknown. Threads: pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/report.h"
+#include "rollups/cell.h"
+
+namespace flopsight::analysis {
+
+// What a store has of a job in a window.
+struct JobCells {
+  std::string id;
+  samples::Holder holder;
+  units::Instant first;  // ever
+  units::Instant last;
+  std::vector<std::uint32_t> gpus;
+  std::vector<std::pair<std::string, rollups::Cell>> by_model;  // raw model name
+  rollups::Spread spread;
+};
+
+struct SpreadAnswer {
+  std::optional<double> ofu_ratio_min;
+  std::optional<double> ofu_ratio_p5;
+  std::optional<double> ofu_ratio_p50;
+  std::optional<double> ofu_ratio_p95;
+  std::optional<double> ofu_ratio_max;
+};
+
+struct JobAnswer {
+  std::string id;
+  samples::Holder holder;
+  units::Instant first;
+  units::Instant last;
+  std::vector<std::string> models;  // catalogue names, else raw
+  Summary summary;
+  Waterfall waterfall;
+  std::string absent_reason;
+  SpreadAnswer spread;  // over GPUs and slots; extremes of single slots
+  std::optional<double> energy_joules;  // of the time in which it is known
+  std::optional<double> energy_coverage_ratio;
+  double lost_seconds = 0;  // for ordering
+};
+
+JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options, const Prices& prices,
+                     samples::QualityLog& quality);
+
+// Columns over one time axis: start of each step, ascending; absent where nothing is known.
+struct JobSeries {
+  units::Seconds step;
+  std::vector<units::Instant> time;
+  std::vector<std::optional<double>> ofu_ratio;
+  std::vector<std::optional<double>> tensor_active_ratio;
+  std::vector<std::optional<double>> sm_active_ratio;
+  std::vector<std::optional<double>> dram_active_ratio;
+  std::vector<std::optional<double>> sm_clock_hertz;
+  std::vector<std::optional<double>> coverage_ratio;
+  std::vector<std::optional<double>> power_watts;  // mean of one GPU
+  std::vector<std::optional<double>> gpu_count;    // mean over the step
+  std::vector<std::optional<double>> ofu_ratio_p5;
+  std::vector<std::optional<double>> ofu_ratio_p50;
+  std::vector<std::optional<double>> ofu_ratio_p95;
+  std::vector<std::string> absent_reason;  // why most of the step is unmeasured; empty: nothing is
+};
+
+// Steps of the window without a cell have no values and the reason not_seen. `cells` ascending in time.
+JobSeries series_of(const std::vector<std::pair<units::Instant, std::pair<rollups::Cell, rollups::Spread>>>& cells,
+                    units::Window window, units::Seconds step);
+
+// The reason for most of the time without OFU; empty when there is none.
+std::string main_absent_reason(const rollups::Totals& totals);
+
+}  // namespace flopsight::analysis

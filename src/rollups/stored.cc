@@ -1,0 +1,48 @@
+#include "rollups/stored.h"
+
+#include <algorithm>
+
+namespace flopsight::rollups {
+namespace {
+
+constexpr double kMicrosecondsPerSecond = 1e6;
+
+void add_portion(GpuTime& out, const StoredPortion& stored) {
+  Portion portion;
+  portion.holder = stored.holder;
+  portion.totals = totals_of(stored.cell);
+  portion.shared_delivered_seconds =
+      static_cast<double>(stored.cell[CellField::kSharedDelivered]) / kMicrosecondsPerSecond;
+  portion.bridged_seconds = static_cast<double>(stored.cell[CellField::kBridged]) / kMicrosecondsPerSecond;
+  out.portions.push_back(std::move(portion));
+  out.spread.merge(spread_of(stored.cell));
+  if (stored.cell.has(CellField::kHoldersMax)) {
+    out.holders_at_once_max =
+        std::max(out.holders_at_once_max, static_cast<std::uint32_t>(stored.cell[CellField::kHoldersMax]));
+  }
+}
+
+}  // namespace
+
+GpuTime time_of_gpu(const samples::GpuIdentity& gpu, std::span<const StoredPortion> portions,
+                    const FleetOptions& options, samples::QualityLog& quality) {
+  GpuTime out;
+  out.gpu = gpu;
+  resolve_device(out, options, std::nullopt, quality);
+  for (const StoredPortion& portion : portions) add_portion(out, portion);
+  return out;
+}
+
+GpuTime time_of_job(const std::string& model_raw, const StoredPortion& portion,
+                    std::vector<std::uint32_t> members, const FleetOptions& options,
+                    samples::QualityLog& quality) {
+  GpuTime out;
+  out.gpu.model_raw = model_raw;
+  resolve_device(out, options, std::nullopt, quality);
+  add_portion(out, portion);
+  out.members = std::move(members);
+  out.is_many = true;
+  return out;
+}
+
+}  // namespace flopsight::rollups

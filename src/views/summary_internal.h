@@ -1,0 +1,17 @@
+#pragma once
+// Pieces of JSON that reports and the service's answers share.
+
+#include "analysis/report.h"
+#include "base/json.h"
+
+namespace flopsight::views {
+
+base::json::Value text_or_null(const std::string& text);
+base::json::Array strings(const std::vector<std::string>& list);
+void add_summary(base::json::Object& out, const analysis::Summary& summary);
+base::json::Object waterfall_json(const analysis::Waterfall& waterfall);
+base::json::Object gpu_json(const analysis::GpuRow& row);
+base::json::Array quality_json(const std::vector<samples::QualityEntry>& entries);
+base::json::Object window_json(const std::optional<units::Window>& window);
+
+}  // namespace flopsight::views

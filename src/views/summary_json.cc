@@ -1,0 +1,90 @@
+#include "views/summary_internal.h"
+
+namespace flopsight::views {
+
+using base::json::Array;
+using base::json::Object;
+using base::json::Value;
+
+Value text_or_null(const std::string& text) { return text.empty() ? Value() : Value(text); }
+
+void add_summary(Object& out, const analysis::Summary& s) {
+  out.emplace_back("gpu_count", s.gpu_count);
+  out.emplace_back("gpu_hours_allocated", s.gpu_hours_allocated);
+  out.emplace_back("gpu_hours_delivered", s.gpu_hours_delivered);
+  out.emplace_back("gpu_hours_lost", s.gpu_hours_lost);
+  out.emplace_back("gpu_hours_unmeasured", s.gpu_hours_unmeasured);
+  out.emplace_back("ofu_ratio", s.ofu_ratio);
+  out.emplace_back("ofu_ratio_low", s.ofu_ratio_low);
+  out.emplace_back("ofu_ratio_high", s.ofu_ratio_high);
+  out.emplace_back("tensor_active_ratio", s.tensor_active_ratio);
+  out.emplace_back("sm_clock_hertz_mean", s.sm_clock_hertz_mean);
+  out.emplace_back("clock_loss_ratio", s.clock_loss_ratio);
+  out.emplace_back("coverage_ratio", s.coverage_ratio);
+  out.emplace_back("cost_usd", s.cost_usd);
+  out.emplace_back("cost_lost_usd", s.cost_lost_usd);
+  out.emplace_back("cost_unmeasured_usd", s.cost_unmeasured_usd);
+}
+
+Object waterfall_json(const analysis::Waterfall& w) {
+  Object out;
+  out.emplace_back("ofu_ratio", w.ofu_ratio);
+  out.emplace_back("clock_loss_ratio", w.clock_loss_ratio);
+  out.emplace_back("tensor_idle_sm_busy_ratio", w.tensor_idle_sm_busy_ratio);
+  out.emplace_back("sm_idle_ratio", w.sm_idle_ratio);
+  out.emplace_back("tensor_idle_unsplit_ratio", w.tensor_idle_unsplit_ratio);
+  out.emplace_back("unmeasured_ratio", w.unmeasured_ratio);
+  return out;
+}
+
+Array strings(const std::vector<std::string>& list) {
+  Array out;
+  for (const std::string& item : list) out.emplace_back(item);
+  return out;
+}
+
+Object gpu_json(const analysis::GpuRow& row) {
+  Object out;
+  out.emplace_back("uuid", text_or_null(row.gpu.uuid));
+  out.emplace_back("mig_instance", text_or_null(row.gpu.mig_instance));
+  out.emplace_back("mig_profile", text_or_null(row.gpu.mig_profile));
+  out.emplace_back("host", text_or_null(row.gpu.host));
+  out.emplace_back("index", text_or_null(row.gpu.index));
+  out.emplace_back("model", text_or_null(row.model));
+  out.emplace_back("model_raw", text_or_null(row.gpu.model_raw));
+  out.emplace_back("driver_version", text_or_null(row.gpu.driver_version));
+  out.emplace_back("job", row.jobs.size() == 1 ? Value(row.jobs[0]) : Value());
+  out.emplace_back("jobs", strings(row.jobs));
+  out.emplace_back("attributed_by", strings(row.attributed_by));
+  out.emplace_back("shared_by", std::uint64_t{row.shared_by});
+  out.emplace_back("reference_clock_hertz", row.reference_clock_hertz);
+  out.emplace_back("reference_clock_source", text_or_null(row.reference_clock_source));
+  out.emplace_back("tensor_active_ratio", row.tensor_active_ratio);
+  out.emplace_back("sm_clock_hertz", row.sm_clock_hertz);
+  out.emplace_back("ofu_ratio", row.ofu_ratio);
+  out.emplace_back("coverage_ratio", row.coverage_ratio);
+  out.emplace_back("absent_reason", text_or_null(row.absent_reason));
+  return out;
+}
+
+Array quality_json(const std::vector<samples::QualityEntry>& entries) {
+  Array list;
+  for (const samples::QualityEntry& entry : entries) {
+    Object out;
+    out.emplace_back("code", entry.code);
+    out.emplace_back("count", entry.count);
+    out.emplace_back("where", entry.where);
+    out.emplace_back("meaning", entry.meaning);
+    list.emplace_back(std::move(out));
+  }
+  return list;
+}
+
+Object window_json(const std::optional<units::Window>& window) {
+  Object out;
+  out.emplace_back("start", window ? Value(units::to_rfc3339(window->start)) : Value());
+  out.emplace_back("end", window ? Value(units::to_rfc3339(window->end)) : Value());
+  return out;
+}
+
+}  // namespace flopsight::views
