@@ -62,7 +62,7 @@ MUTABLE_GLOBAL = re.compile(
 OWNERS = {
     r"simdjson\.h": r"src/wire/prometheus_api\.cc",
     r"nlohmann/.*": r"src/base/json\.cc",
-    r"curl/.*": r"src/net/http_client\.cc",
+    r"curl/.*": r"src/net/http_(?:client|transfer)(?:_internal)?\.(?:cc|h)",
     r"zlib\.h": r"src/wire/gzip\.cc",
     r"xxhash\.h": r"src/wire/(?:exposition|remote_write)\.cc",
     r"protozero/.*": r"src/wire/remote_write(?:_encode)?\.cc",

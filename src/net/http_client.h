@@ -6,7 +6,7 @@
 // Redirects: followed for GET only, at most 10, to http and https only. Credentials (also custom headers and
 // the client certificate) go to the URL's own host and port only, or from its port 80 to its port 443.
 // user:password@ in a URL is used before HttpAuth, and never printed.
-// Threads: one HttpClient, one thread (it runs its own event loop inside send and send_all).
+// Threads: one HttpClient, one thread (it runs its own event loop inside send, send_all and poll), but wake() by any.
 // Errors: kUnavailable for what may succeed later (refused, reset, time-out, 429, 5xx after the last
 // retry), kInvalid for a URL or option that cannot work and for 4xx, kLimit for a body over its limit.
 // A message is one line: the URL without credentials, the last cause, and how many attempts were made.
@@ -49,6 +49,8 @@ struct HttpOptions {
   std::chrono::milliseconds retry_backoff{200};      // doubled each time; Retry-After is respected up to 30 s
   std::size_t body_bytes_max = std::size_t{1} << 30;  // after content decoding
   int parallel_max = 64;                             // transfers at once
+  // Idle connections that are kept; nothing: four times as many as there are transfers at once.
+  std::optional<int> connections_kept_max;
   std::string user_agent = "flopsight";
 };
 
@@ -63,6 +65,7 @@ struct HttpRequest {
   // Hand a gzip body over as it came, for a caller that decodes it: libcurl takes one that ends too early for
   // whole. Only gzip is asked for then, and body_bytes_max counts the bytes as they came.
   bool keep_encoding = false;
+  std::optional<std::chrono::milliseconds> timeout;  // instead of HttpOptions::total_timeout
 };
 
 struct HttpResponse {
@@ -90,6 +93,16 @@ class HttpClient {
   // bounded by what is in flight. `done` must not use this client (checked).
   void send_all(std::span<const HttpRequest> requests,
                 const std::function<void(std::size_t index, base::Result<HttpResponse> response)>& done);
+
+  // The same bit by bit, for a caller whose requests come one after another: start() queues one (parallel_max are under
+  // way at once), poll() drives them, waits for at most `wait` until some have ended, and calls `done` for each of those.
+  // `done` may start others. send and send_all are for a client that has none of these in flight (checked). What is in flight
+  // when the client goes is dropped without a word.
+  void start(std::uint64_t id, HttpRequest request);
+  std::size_t in_flight() const;
+  void poll(std::chrono::milliseconds wait,
+            const std::function<void(std::uint64_t id, base::Result<HttpResponse> response)>& done);
+  void wake();  // ends a poll() that waits; from any thread
 
  private:
   struct State;
