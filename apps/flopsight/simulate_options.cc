@@ -1,6 +1,6 @@
 #include "simulate_options.h"
 
-#include <algorithm>
+#include <charconv>
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
@@ -89,7 +89,10 @@ Wrong set_fleet(SimulateArguments& a, const SimulateTexts& t) {
   if (auto wrong = in_range("--gpus-per-host", t.gpus_per_host, 1, 16)) return wrong;
   a.fleet.gpus = static_cast<std::uint32_t>(t.gpus);
   a.fleet.gpus_per_host = static_cast<std::uint32_t>(t.gpus_per_host);
-  a.fleet.seed = t.seed;
+  const auto [end, error] = std::from_chars(t.seed.data(), t.seed.data() + t.seed.size(), a.fleet.seed);
+  if (error != std::errc() || end != t.seed.data() + t.seed.size()) {
+    return "--seed " + base::printable(t.seed, 40) + ": expected a whole number from 0 to 18446744073709551615";
+  }
   const auto most = static_cast<std::int64_t>(simulation::all_metrics().size());
   if (t.metrics == "all") {
     a.fleet.metrics = static_cast<std::uint32_t>(most);

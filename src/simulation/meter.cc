@@ -15,7 +15,7 @@ constexpr double kComputePaceSeconds = 5, kPowerPaceSeconds = 10;
 constexpr double kPowerNoiseRatioSeconds = 0.018;  // of the board's power
 // How GPUs of one kind differ: in work of an uneven split, in power at a clock.
 constexpr double kTensorSpread = 0.015, kPowerSpread = 0.03;
-constexpr double kClockStepMegahertz = 15;
+constexpr double kClockStepHertz = 15e6;
 
 enum Trait : std::uint64_t { kWork = 101, kSilicon, kCooling, kEnergyBefore, kNoise, kWall, kClock, kXid };
 
@@ -104,10 +104,10 @@ Meter::Known& Meter::known(std::uint32_t slot, std::int64_t t) {
 const Segment& Meter::segment(std::uint32_t slot, std::int64_t t) { return known(slot, t).segment; }
 
 // A GPU whose silicon needs more power runs slower under the same cap.
-double Meter::clock_megahertz(std::uint32_t gpu, const Level& level) const {
-  if (!level.power_capped) return level.clock_megahertz_value;
-  return std::min(level.clock_megahertz_value * (1 - 0.4 * kPowerSpread * trait(gpu, kSilicon)),
-                  device_.nvml_max_sm_clock->value / 1e6);
+double Meter::clock_hertz(std::uint32_t gpu, const Level& level) const {
+  if (!level.power_capped) return level.clock_hertz;
+  return std::min(level.clock_hertz * (1 - 0.4 * kPowerSpread * trait(gpu, kSilicon)),
+                  device_.nvml_max_sm_clock->value);
 }
 
 void Meter::add_noise(std::uint32_t gpu, std::uint32_t slot, const Known& in, Integral& out) const {
@@ -115,7 +115,7 @@ void Meter::add_noise(std::uint32_t gpu, std::uint32_t slot, const Known& in, In
   const auto from = wander(key, in.compute_from_seconds / kComputePaceSeconds);
   const auto to = wander(key, in.compute_to_seconds / kComputePaceSeconds);
   const Level& level = in.workload.level(Mode::kCompute);
-  const double clock = clock_megahertz(gpu, level);
+  const double clock = clock_hertz(gpu, level);
   const auto add = [&](Rate rate, double noise_seconds, unsigned channel) {
     const double more = level.rate(rate) * noise_seconds * (to[channel] - from[channel]);
     out.rate_seconds[static_cast<std::size_t>(rate)] += more;
@@ -151,7 +151,7 @@ void Meter::add_segment(std::uint32_t gpu, std::uint32_t slot, Known& in, std::i
     const double seconds = in.spent[m];
     if (seconds == 0) continue;
     const Level& level = in.segment.held ? in.workload.levels[m] : idle_;
-    const double clock = clock_megahertz(gpu, level);
+    const double clock = clock_hertz(gpu, level);
     out.cycles_total += clock * seconds;
     out.tensor_cycles_total += clock * seconds * level.rate(Rate::kTensor) * work;
     out.sm_cycles_total += clock * seconds * level.rate(Rate::kSm);
@@ -198,7 +198,7 @@ Integral Meter::whole(std::uint32_t gpu, std::int64_t from, std::int64_t to) {
   if (rest < 1e-9) return out;
   const double seconds = rest * seconds_between(from, to);
   out.seconds += seconds;
-  out.cycles_total += seconds * idle_.clock_megahertz_value;
+  out.cycles_total += seconds * idle_.clock_hertz;
   for (std::size_t r = 0; r < kRateCount; ++r) out.rate_seconds[r] += seconds * idle_.rates[r];
   return out;
 }
@@ -250,8 +250,8 @@ void Meter::read_instants(std::uint32_t gpu, std::uint32_t slot, std::int64_t t,
     at.workload.spent(seconds_between(at.segment.start, t), &mode);
     level = &at.workload.level(mode);
   }
-  const double clock = clock_megahertz(gpu, *level);
-  out.clock_megahertz_value = std::round(clock);
+  const double clock = clock_hertz(gpu, *level);
+  out.clock_hertz = std::round(clock / 1e6) * 1e6;
   out.event_reasons = level->power_capped ? 0x4 : !at.segment.held && may_cap_ ? 0x1 : 0x0;
   const XidError xid = timetable_.options().scenario == Scenario::kRestartStorm
                            ? xid_of(timetable_, at.segment)
@@ -260,10 +260,10 @@ void Meter::read_instants(std::uint32_t gpu, std::uint32_t slot, std::int64_t t,
   if (!level->power_capped) return;
   // Under the cap the clock goes up and down by its steps many times a second, around its mean: a reading is one of them.
   Draws draws(hash_of(hash_of(timetable_.options().seed, kClock, gpu), static_cast<std::uint64_t>(t)));
-  const double room = std::min(25.0, (device_.nvml_max_sm_clock->value / 1e6 - clock) / 2);
-  const double steps = (clock + room * (draws.unit() + draws.unit() - 1)) / kClockStepMegahertz;
+  const double room = std::min(25e6, (device_.nvml_max_sm_clock->value - clock) / 2);
+  const double steps = (clock + room * (draws.unit() + draws.unit() - 1)) / kClockStepHertz;
   const double up = draws.unit() < steps - std::floor(steps) ? 1 : 0;
-  out.clock_megahertz_value = kClockStepMegahertz * (std::floor(steps) + up);
+  out.clock_hertz = kClockStepHertz * (std::floor(steps) + up);
 }
 
 // Segment by segment from the first on, so that the sum does not depend on what was asked before.
@@ -319,9 +319,9 @@ void Meter::read_counters(std::uint32_t gpu, std::uint32_t slot, std::int64_t t,
   out.power_violation_microseconds_total = std::round(whole_gpu.capped_seconds * 1e6);
   // Counted over the SMs of the GPU, or of the instance.
   const double sms = *device_.sm_count * (own.mig_slices > 0 ? own.weight() : 1);
-  out.sm_cycles_elapsed_total = std::round(instance.cycles_total * 1e6 * sms);
-  out.sm_cycles_active_total = std::round(instance.sm_cycles_total * 1e6 * sms);
-  out.mma_cycles_total = std::round(instance.tensor_cycles_total * 1e6 * sms);
+  out.sm_cycles_elapsed_total = std::round(instance.cycles_total * sms);
+  out.sm_cycles_active_total = std::round(instance.sm_cycles_total * sms);
+  out.mma_cycles_total = std::round(instance.tensor_cycles_total * sms);
 }
 
 void Meter::read_memory(std::uint32_t slot, std::int64_t t, Readings& out) {

@@ -18,7 +18,7 @@ namespace flopsight::simulation {
 // Of one seat over a window. Shares of the GPU are not applied.
 struct Integral {
   double seconds = 0;
-  double cycles_total = 0;         // MHz times seconds
+  double cycles_total = 0;
   double tensor_cycles_total = 0;
   double sm_cycles_total = 0;
   double capped_seconds = 0;
@@ -32,7 +32,7 @@ struct Integral {
 struct Readings {
   double tensor_ratio = 0, sm_ratio = 0, occupancy_ratio = 0, engine_ratio = 0, dram_ratio = 0, fp32_ratio = 0,
          fp16_ratio = 0, utilization_percent_value = 0;
-  double clock_megahertz_value = 0, power_watts = 0, energy_millijoules_total = 0, temperature_celsius = 0;
+  double clock_hertz = 0, power_watts = 0, energy_millijoules_total = 0, temperature_celsius = 0;
   double nvlink_tx_bytes = 0, nvlink_rx_bytes = 0, pcie_tx_bytes = 0, pcie_rx_bytes = 0;  // a second
   double framebuffer_used_mebibytes_total = 0, framebuffer_free_mebibytes_total = 0,
          framebuffer_reserved_mebibytes_total = 0;
@@ -97,7 +97,7 @@ class Meter {
   void read_instants(std::uint32_t gpu, std::uint32_t slot, std::int64_t t, Readings& out);
   void read_counters(std::uint32_t gpu, std::uint32_t slot, std::int64_t t, Readings& out);
   void read_memory(std::uint32_t slot, std::int64_t t, Readings& out);
-  double clock_megahertz(std::uint32_t gpu, const Level& level) const;
+  double clock_hertz(std::uint32_t gpu, const Level& level) const;
   // [-1, 1): how this GPU differs from its kind.
   double trait(std::uint32_t gpu, std::uint64_t which) const;
 

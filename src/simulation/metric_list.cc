@@ -36,7 +36,7 @@ constexpr SimulatedMetric kMetrics[] = {
     ratio("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Ratio of cycles the tensor (HMMA) pipe is active.",
           [](R r, D) { return r.tensor_ratio; }),
     gauge("DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).", kInstants,
-          [](R r, D) { return r.clock_megahertz_value; }),
+          [](R r, D) { return r.clock_hertz / 1e6; }),
     ratio("DCGM_FI_PROF_SM_ACTIVE", "The ratio of cycles an SM has at least 1 warp assigned.",
           [](R r, D) { return r.sm_ratio; }),
     {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", false, true, true, false, kInstants,

@@ -29,6 +29,14 @@ std::string names() {
 
 Error invalid(std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; }
 
+// Data-centre GPUs since Ampere; the layouts of timetable.cc are of seven slices.
+bool has_mig(const catalog::Device& device) {
+  for (const std::string_view family : {"A100", "A800", "H100", "H200", "H800", "H20", "GH200", "B1", "B2", "B3", "GB2", "GB3"}) {
+    if (device.model.starts_with(family)) return device.mig_slices() == 7;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view scenario_name(Scenario scenario) { return kScenarios[static_cast<std::size_t>(scenario)].first; }
@@ -54,6 +62,10 @@ base::Result<Options> check(Options options) {
     return invalid("interval: expected 1s to 300s, as a longer one has no place in a job of minutes");
   }
   if (options.window.end <= options.window.start) return invalid("a simulation ends after it starts");
+  constexpr units::Instant kYear2000{946'684'800'000}, kYear2100{4'102'444'800'000};
+  if (options.window.start < kYear2000 || options.window.start > kYear2100) {
+    return invalid("start: expected a time between 2000 and 2100");
+  }
   options.device = catalog::DeviceCatalog::builtin().find(options.model);
   if (options.device == nullptr) {
     return Error{ErrorCode::kNotFound, "model " + base::printable(options.model, 80) +
@@ -65,8 +77,8 @@ base::Result<Options> check(Options options) {
       device.memory_gigabytes.empty()) {
     return Error{ErrorCode::kUnsupported, "model " + options.model + ": the catalogue lacks its clocks, power or memory"};
   }
-  if (options.scenario == Scenario::kMig && device.mig_slices() != 7) {
-    return Error{ErrorCode::kUnsupported, "model " + options.model + ": scenario mig divides GPUs of seven slices only"};
+  if (options.scenario == Scenario::kMig && !has_mig(device)) {
+    return Error{ErrorCode::kUnsupported, "model " + options.model + ": scenario mig needs a GPU with MIG of seven slices, such as A100 or H100"};
   }
   return options;
 }

@@ -42,7 +42,7 @@ class Draws {
 // make it exact: the noise between two points adds up to the difference of two values, however long the way.
 inline std::array<double, 4> wander(std::uint64_t key, double u) {
   const double below = std::floor(u);
-  const double part = u - below;
+  const double weight = u - below;
   const auto at = static_cast<std::uint64_t>(static_cast<std::int64_t>(below));
   const std::uint64_t here = hash_of(key, at), next = hash_of(key, at + 1);
   std::array<double, 4> out{};
@@ -50,7 +50,7 @@ inline std::array<double, 4> wander(std::uint64_t key, double u) {
     const auto value = [&](std::uint64_t h) {
       return static_cast<double>(static_cast<std::int16_t>(h >> (16 * i))) * 0x1p-15;
     };
-    out[i] = value(here) * (1 - part) + value(next) * part;
+    out[i] = value(here) * (1 - weight) + value(next) * weight;
   }
   return out;
 }

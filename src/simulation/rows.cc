@@ -103,6 +103,10 @@ JobNames names_of(const Timetable& timetable, const Segment& segment, std::uint3
   if (timetable.options().labels == LabelStyle::kSlurm) {
     std::string period = std::to_string(segment.period % 1'000'000);
     names.job = std::to_string(segment.slot + 1) + std::string(6 - period.size(), '0') + period;
+    // Resubmitted, not requeued: a new id.
+    if (timetable.options().scenario == Scenario::kRestartStorm) {
+      names.job += segment.attempt < 10 ? "0" + std::to_string(segment.attempt) : std::to_string(segment.attempt);
+    }
     return names;
   }
   names.name_space = names.team;

@@ -34,26 +34,21 @@ class Truth {
   std::int64_t from_of(const Segment& s) const { return std::max(s.start, options_.start_milliseconds()); }
   std::int64_t to_of(const Segment& s) const { return std::min(s.end, options_.end_milliseconds()); }
 
-  // One job for each pod, which is one for each host; under Slurm one for all hosts and attempts.
+  // One job for each pod, which is one for each host; under Slurm one for all hosts.
   void add_job(const Segment& segment) {
     const Slot& slot = timetable_.slots()[segment.slot];
-    const std::uint32_t per_host = options_.gpus_per_host;
     const bool slurm = options_.labels == LabelStyle::kSlurm;
-    if (!open_.empty() && (!slurm || open_period_ != segment.period)) flush();
-    const bool again = !open_.empty();
-    open_period_ = segment.period;
+    flush();
     for (std::uint32_t gpu = slot.gpu_first; gpu < slot.gpu_first + slot.gpu_count; ++gpu) {
-      const std::uint32_t host = gpu / per_host;
+      const std::uint32_t host = gpu / options_.gpus_per_host;
       if (open_.empty() || (!slurm && open_.back().hosts.back() != host)) {
-        open_.push_back({names_of(timetable_, segment, host), {host}, 0, from_of(segment), 0, 1, {}});
+        open_.push_back({names_of(timetable_, segment, host), {host}, 0, from_of(segment), to_of(segment), {}});
       }
       TrueJob& job = open_.back();
       if (job.hosts.back() < host) job.hosts.push_back(host);
-      if (!again) ++job.gpus;
-      job.end = to_of(segment);
+      ++job.gpus;
       job.time.add(time_of(gpu, segment));
     }
-    if (again) ++open_.back().attempts;
   }
 
   void flush() {
@@ -86,7 +81,7 @@ class Truth {
   TrueTime time_of(std::uint32_t gpu, const Segment& segment) {
     const Slot& slot = timetable_.slots()[segment.slot];
     const std::int64_t from = from_of(segment), to = to_of(segment);
-    const double reference = options_.device->tensor_peak_clock->value / 1e6;
+    const double reference = options_.device->tensor_peak_clock->value;
     const Integral all = meter_.integral(gpu, segment.slot, from, to);
     const double weight = slot.weight();
     TrueTime out;
@@ -139,7 +134,6 @@ class Truth {
   const std::function<void(const TrueJob&)>& job_;
   const std::function<void(const TrueEvent&)>& event_;
   std::vector<TrueJob> open_;
-  std::int64_t open_period_ = 0;
   TrueFleet fleet_;
 };
 

@@ -35,7 +35,6 @@ struct TrueJob {
   std::uint32_t gpus = 0;
   std::int64_t start = 0;  // within the window
   std::int64_t end = 0;
-  std::uint32_t attempts = 1;
   TrueTime time;
 };
 

@@ -24,24 +24,24 @@ double dynamic_watts(const Level& level, double board_watts) {
 // Sets clock and power of a busy mode.
 void settle(Level& level, const catalog::Device& device, bool may_cap) {
   const double board_watts = device.board_power->value;
-  const double clock_max = device.nvml_max_sm_clock->value / 1e6;
+  const double clock_max = device.nvml_max_sm_clock->value;
   const double fixed_watts = kStaticRatio * board_watts;
   const double dynamic = dynamic_watts(level, board_watts);
   const double room_watts = kCapRatio * board_watts - fixed_watts;
-  level.clock_megahertz_value = clock_max;
+  level.clock_hertz = clock_max;
   level.rate(Rate::kPower) = fixed_watts + dynamic;
   if (dynamic <= room_watts) return;
   level.rate(Rate::kPower) = kCapRatio * board_watts;
   if (!may_cap) return;
   level.power_capped = true;
-  level.clock_megahertz_value = clock_max * std::pow(room_watts / dynamic, 1 / kClockExponent);
+  level.clock_hertz = clock_max * std::pow(room_watts / dynamic, 1 / kClockExponent);
 }
 
 // A waiting part beside a computing part: the same clock, as the regulator is slower than a step.
 void settle_like(Level& level, const Level& busy, const catalog::Device& device) {
   const double board_watts = device.board_power->value;
-  const double slow = busy.clock_megahertz_value / (device.nvml_max_sm_clock->value / 1e6);
-  level.clock_megahertz_value = busy.clock_megahertz_value;
+  const double slow = busy.clock_hertz / device.nvml_max_sm_clock->value;
+  level.clock_hertz = busy.clock_hertz;
   level.power_capped = busy.power_capped;
   level.rate(Rate::kPower) =
       kStaticRatio * board_watts + dynamic_watts(level, board_watts) * std::pow(slow, kClockExponent);
@@ -129,8 +129,8 @@ Level idle_level(const catalog::Device& device, bool locked_clock) {
   level.rate(Rate::kPcieTx) = 1.2e5;
   level.rate(Rate::kPcieRx) = 2e4;
   // What nvidia-smi shows of an idle Hopper is 345 MHz; other generations fall to 210.
-  const double idle_clock = device.architecture == "Hopper" ? 345 : 210;
-  level.clock_megahertz_value = locked_clock ? device.nvml_max_sm_clock->value / 1e6 : idle_clock;
+  const double idle_clock = device.architecture == "Hopper" ? 345e6 : 210e6;
+  level.clock_hertz = locked_clock ? device.nvml_max_sm_clock->value : idle_clock;
   return level;
 }
 

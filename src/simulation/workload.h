@@ -5,7 +5,7 @@
 // every integral is exact, and costs the same for a second as for a day.
 //
 // Within a mode all quantities stand still, but for noise that integrates to zero (meter.h).
-// Clocks in MHz and power in watts, as DCGM prints them. Threads: pure.
+// Threads: pure.
 
 #include <array>
 #include <cstddef>
@@ -28,7 +28,7 @@ inline constexpr std::size_t kRateCount = 12;
 
 struct Level {
   std::array<double, kRateCount> rates{};
-  double clock_megahertz_value = 0;  // the mean; readings vary around it where power_capped
+  double clock_hertz = 0;  // the mean; readings vary around it where power_capped
   bool power_capped = false;
   double rate(Rate r) const { return rates[static_cast<std::size_t>(r)]; }
   double& rate(Rate r) { return rates[static_cast<std::size_t>(r)]; }
