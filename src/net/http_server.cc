@@ -207,7 +207,8 @@ void HttpServer::State::check_deadlines() {
 void HttpServer::State::tick() {
   ticker.expires_after(tick_every);
   ticker.async_wait([this](const error_code& error) {
-    if (error) return;
+    // The last tick may have been on its way already when the end cancelled it.
+    if (error || !work) return;
     check_deadlines();
     tick();
   });

@@ -40,11 +40,13 @@ struct ServerResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;
+  std::string body;  // of HEAD and 204 not sent
 };
+// Length, framing, Connection, Date and Content-Type are the server's: such headers are left out, and so is a name that is no token.
+// Control characters in a value become spaces, so that nothing a client sent can start a header. A handler that throws is a 500.
 
 // What is decided from the head alone, before the body is read: nothing to go on, or the answer (401, 404, 405, 413, 503) that
-// ends it. Called on the event loop: must be quick.
+// ends it. Called on the event loop: must be quick (no bcrypt). May be null.
 using HeadHandler = std::function<std::optional<ServerResponse>(const ServerRequest& head)>;
 using Handler = std::function<ServerResponse(ServerRequest request)>;
 
@@ -95,7 +97,9 @@ class HttpServer {
   ServerCounters counters() const;
   // Reads the TLS files anew for connections from now on; on an error the old ones stay.
   base::Status reload_tls(const ServerTls& tls);
-  // Accepts no more, closes idle connections, lets requests in flight finish (at most stop_timeout), joins. Once.
+  // Accepts no more, closes idle connections, lets requests in flight finish (at most stop_timeout), joins. Once. A handler that
+  // still runs then is waited for all the same, as what it uses is its owner's; those that wait for a thread are not called any
+  // more. Not from a handler.
   void stop();
 
  private:

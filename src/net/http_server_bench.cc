@@ -3,7 +3,6 @@
 // ends servers with a thread per connection: 1,000 connections, each amid a body of which a byte
 // comes now and then, beside the same traffic. The 1 MB body is a large remote-write request.
 #include <benchmark/benchmark.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -35,8 +34,7 @@ HttpServer& server() {
 class SlowClients {
  public:
   explicit SlowClients(int count) {
-    const rlimit files{8192, 8192};
-    setrlimit(RLIMIT_NOFILE, &files);
+    allow_many_sockets();
     for (int i = 0; i < count; ++i) {
       clients_.emplace_back(server().port());
       FLOPSIGHT_CHECK(

@@ -1,10 +1,13 @@
 // Every limit of the server at its value and one past it, and what it refuses to read at all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <future>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,7 +19,6 @@ namespace flopsight::net {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 
 // A handler that waits at "/wait" until the test opens the gate.
 class Gate {
@@ -179,20 +181,40 @@ TEST(HttpServerLimits,
   last.say(request_text("GET /queued"));
   while (server->counters().overloaded_total == 0) std::this_thread::yield();
   gate.open();
-  int refused = 0;
+  EXPECT_EQ(working.hear().status, 200);
+  std::vector<RawClient*> refused;
   for (RawClient* client : {&waiting[0], &waiting[1], &last}) {
     const RawReply reply = client->hear();
     if (reply.status == 503) {
-      ++refused;
+      refused.push_back(client);
       EXPECT_FALSE(reply.has("connection: close"));
-      EXPECT_EQ(client->ask(request_text("GET /again")).status, 200);
     } else {
       EXPECT_EQ(reply.body, "GET /queued");
     }
   }
-  EXPECT_EQ(refused, 1);
-  EXPECT_EQ(working.hear().status, 200);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0]->ask(request_text("GET /again")).status, 200);
   EXPECT_EQ(server->counters().overloaded_total, 1u);
+}
+
+TEST(HttpServerLimits, a_process_without_a_free_descriptor_accepts_again_once_it_has_one) {
+  const auto server = start_server();
+  EXPECT_EQ(RawClient(server->port()).ask(request_text("GET /")).status, 200);
+  while (server->counters().connections_open > 0) std::this_thread::yield();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest_free = dup(0);
+  ASSERT_GE(lowest_free, 0);
+  close(lowest_free);
+  // The client takes the last descriptor, and none is left to accept it with.
+  const rlimit tight{static_cast<rlim_t>(lowest_free) + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  RawClient client(server->port());
+  client.say(request_text("GET /"));
+  const bool connected = client.connected();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(connected);
+  EXPECT_EQ(client.hear().status, 200);
 }
 
 // ---- what is no request
@@ -202,68 +224,69 @@ struct Malformed {
   std::string bytes;
 };
 
+const std::string kHost = "Host: a\r\n";
+const std::string kChunked = "Transfer-Encoding: chunked\r\n";
+const std::string kNul(1, '\0');
+const std::vector<Malformed> kMalformed = {
+    {400, "\x16\x03\x01\x02"},  // TLS to a plain port
+    {400, " GET / HTTP/1.1\r\n"},
+    {400, "GET / HTTP/1.1\n"},
+    {400, "GET / HTTP/1.1\r\r\n"},
+    {400, "GET /\r\n\r\n"},
+    {400, "GET  / HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET / HTTP/1.1 \r\n" + kHost + "\r\n"},
+    {400, "GET / http/1.1\r\n" + kHost + "\r\n"},
+    {400, "G(T / HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET path HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "CONNECT a:443 HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /%zz HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /%2 HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /?a=%f HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /%00 HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /%0d%0aEvil HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /?a=%00 HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /\x01 HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /" + kNul + " HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET /#fragment HTTP/1.1\r\n" + kHost + "\r\n"},
+    {400, "GET / HTTP/1.1\r\n\r\n"},
+    {400, "GET / HTTP/1.1\r\n" + kHost + kHost + "\r\n"},
+    {400, "GET / HTTP/1.1\r\n" + kHost + "No colon\r\n\r\n"},
+    {400, "GET / HTTP/1.1\r\n" + kHost + "Space : a\r\n\r\n"},
+    {400, "GET / HTTP/1.1\r\n" + kHost + ": no name\r\n\r\n"},
+    {400, "GET / HTTP/1.1\r\n" + kHost + "A: b" + kNul + "\r\n\r\n"},
+    {400, "GET / HTTP/1.1\r\n" + kHost + "A: b\r\n folded\r\n\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: 3\r\n" + kChunked + "\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + kChunked + "Content-Length: 3\r\n\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: 3, 3\r\n\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: +3\r\n\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: -1\r\n\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: 0x3\r\n\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length:\r\n\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + "Content-Length: 18446744073709551616\r\n\r\n"},
+    {400,
+     "POST / HTTP/1.1\r\n" + kHost + "Content-Length: 3\r\nTransfer-Encoding: gzip\r\n\r\nabc"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + kChunked + kChunked + "\r\n0\r\n\r\n"},
+    {400, "POST / HTTP/1.0\r\n" + kHost + kChunked + "\r\n0\r\n\r\n"},
+    {501, "POST / HTTP/1.1\r\n" + kHost + "Transfer-Encoding: identity\r\n\r\n"},
+    {501, "POST / HTTP/1.1\r\n" + kHost + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"},
+    {501, "POST / HTTP/1.1\r\n" + kHost + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"},
+    {501, "POST / HTTP/1.1\r\n" + kHost + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + kChunked + "\r\nx\r\nabc\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + kChunked + "\r\n-1\r\nabc\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + kChunked + "\r\n3\r\nabcd\r\n0\r\n\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + kChunked + "\r\n10000000000000000\r\nabc\r\n"},
+    {400, "POST / HTTP/1.1\r\n" + kHost + kChunked + "\r\n0\r\nContent-Length: 3\r\n\r\n"},
+    {505, "GET / HTTP/2.0\r\n" + kHost + "\r\n"},
+    {505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
+    {505, "GET / HTTP/0.9\r\n\r\n"},
+    {505, "GET / HTTP/1.2\r\n" + kHost + "\r\n"},
+};
+
 TEST(HttpServerLimits, what_is_malformed_is_refused_and_the_connection_closed) {
-  const std::string host = "Host: a\r\n";
-  const std::string chunked = "Transfer-Encoding: chunked\r\n";
-  const std::string nul(1, '\0');
-  const std::vector<Malformed> cases = {
-      {400, "\x16\x03\x01\x02"},  // TLS to a plain port
-      {400, " GET / HTTP/1.1\r\n"},
-      {400, "GET / HTTP/1.1\n"},
-      {400, "GET / HTTP/1.1\r\r\n"},
-      {400, "GET /\r\n\r\n"},
-      {400, "GET  / HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET / HTTP/1.1 \r\n" + host + "\r\n"},
-      {400, "GET / http/1.1\r\n" + host + "\r\n"},
-      {400, "G(T / HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET path HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "CONNECT a:443 HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /%zz HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /%2 HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /?a=%f HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /%00 HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /%0d%0aEvil HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /?a=%00 HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /\x01 HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /" + nul + " HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET /#fragment HTTP/1.1\r\n" + host + "\r\n"},
-      {400, "GET / HTTP/1.1\r\n\r\n"},
-      {400, "GET / HTTP/1.1\r\n" + host + host + "\r\n"},
-      {400, "GET / HTTP/1.1\r\n" + host + "No colon\r\n\r\n"},
-      {400, "GET / HTTP/1.1\r\n" + host + "Space : a\r\n\r\n"},
-      {400, "GET / HTTP/1.1\r\n" + host + ": no name\r\n\r\n"},
-      {400, "GET / HTTP/1.1\r\n" + host + "A: b" + nul + "\r\n\r\n"},
-      {400, "GET / HTTP/1.1\r\n" + host + "A: b\r\n folded\r\n\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\n" + chunked + "\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + chunked + "Content-Length: 3\r\n\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: 3, 3\r\n\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: +3\r\n\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: -1\r\n\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: 0x3\r\n\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length:\r\n\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + "Content-Length: 18446744073709551616\r\n\r\n"},
-      {400,
-       "POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\nTransfer-Encoding: gzip\r\n\r\nabc"},
-      {400, "POST / HTTP/1.1\r\n" + host + chunked + chunked + "\r\n0\r\n\r\n"},
-      {400, "POST / HTTP/1.0\r\n" + host + chunked + "\r\n0\r\n\r\n"},
-      {501, "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: identity\r\n\r\n"},
-      {501, "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"},
-      {501, "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"},
-      {501, "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + chunked + "\r\nx\r\nabc\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + chunked + "\r\n-1\r\nabc\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + chunked + "\r\n3\r\nabcd\r\n0\r\n\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + chunked + "\r\n10000000000000000\r\nabc\r\n"},
-      {400, "POST / HTTP/1.1\r\n" + host + chunked + "\r\n0\r\nContent-Length: 3\r\n\r\n"},
-      {505, "GET / HTTP/2.0\r\n" + host + "\r\n"},
-      {505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
-      {505, "GET / HTTP/0.9\r\n\r\n"},
-      {505, "GET / HTTP/1.2\r\n" + host + "\r\n"},
-  };
   const auto server = start_server();
-  for (const Malformed& malformed : cases) {
+  for (const Malformed& malformed : kMalformed) {
     RawClient client(server->port());
     const RawReply reply = client.ask(malformed.bytes);
     EXPECT_EQ(reply.status, malformed.status)
@@ -271,7 +294,7 @@ TEST(HttpServerLimits, what_is_malformed_is_refused_and_the_connection_closed) {
     EXPECT_TRUE(reply.has("connection: close")) << testing::PrintToString(malformed.bytes);
     EXPECT_TRUE(client.closed()) << testing::PrintToString(malformed.bytes);
   }
-  EXPECT_EQ(server->counters().malformed_total, cases.size());
+  EXPECT_EQ(server->counters().malformed_total, kMalformed.size());
   EXPECT_EQ(RawClient(server->port()).ask(request_text("GET /")).status, 200);
 }
 

@@ -187,6 +187,10 @@ TEST_F(HttpServerTest, takes_a_request_a_byte_at_a_time) {
     client.say(std::string_view(&c, 1));
   }
   EXPECT_EQ(client.hear().body, "POST /x abc");
+  for (const char c : request_text("POST /x", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n")) {
+    client.say(std::string_view(&c, 1));
+  }
+  EXPECT_EQ(client.hear().body, "POST /x");
 }
 
 TEST_F(HttpServerTest, says_100_continue_before_a_body_that_waits_for_it) {

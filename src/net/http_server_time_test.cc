@@ -2,7 +2,6 @@
 // are short where they are the subject and otherwise never reached.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -128,8 +127,7 @@ TEST(HttpServerTime, a_handler_may_take_longer_than_every_deadline_of_the_networ
 // The test's own limit is its time limit: with connections in threads, or with one loop that waits
 // for a slow peer, the requests in the middle would take as long as the slow ones do.
 TEST(HttpServerTime, a_thousand_slow_clients_do_not_keep_others_waiting) {
-  const rlimit files{4096, 4096};  // both ends of each are ours
-  setrlimit(RLIMIT_NOFILE, &files);
+  allow_many_sockets();
   const auto server = start_server();
   const std::string slow_text = post_text("/slow", "0123456789");
   std::vector<RawClient> slow;
@@ -255,6 +253,19 @@ TEST(HttpServerStop, may_be_called_again_and_by_the_destructor) {
   const auto server = start_server();
   server->stop();
   server->stop();
+}
+
+// Each stop meets the server's clock at another moment; one that had just ticked kept it alive for
+// ever.
+TEST(HttpServerStop, comes_to_its_end_at_any_moment) {
+  ServerOptions options;
+  options.head_timeout = milliseconds(1);  // the clock goes as fast as it can
+  for (int i = 0; i < 300; ++i) {
+    const auto server = start_server(options);
+    const auto until = steady_clock::now() + std::chrono::microseconds(i * 20);
+    while (steady_clock::now() < until) std::this_thread::yield();
+    server->stop();
+  }
 }
 
 TEST(HttpServerStop, gives_the_port_back) {

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -20,6 +21,14 @@
 #include "base/text.h"
 
 namespace flopsight::net {
+
+// For both ends of a few thousand connections, where the usual limit is 1,024 files.
+inline void allow_many_sockets() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = std::max(files.rlim_cur, std::min<rlim_t>(files.rlim_max, 8192));
+  setrlimit(RLIMIT_NOFILE, &files);
+}
 
 struct RawReply {
   int status = 0;    // 0: the connection ended before a whole head
