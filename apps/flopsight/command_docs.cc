@@ -6,6 +6,7 @@
 #include "catalog/devices.h"
 #include "catalog/metrics.h"
 #include "jobs/label_rules.h"
+#include "serve_config.h"
 
 namespace flopsight::app {
 namespace {
@@ -59,8 +60,10 @@ int run_docs(const DocsArguments& arguments, const Env& env) {
     env.out << gpus_markdown();
   } else if (arguments.page == "attribution") {
     env.out << attribution_markdown();
+  } else if (arguments.page == "configuration") {
+    env.out << configuration_markdown();
   } else {
-    env.err << "flopsight docs: " << arguments.page << ": expected metrics, attribution or gpus\n";
+    env.err << "flopsight docs: " << arguments.page << ": expected metrics, attribution, gpus or configuration\n";
     return kExitUsage;
   }
   return kExitDone;

@@ -54,6 +54,34 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
   app.add_option("--timeout", t.timeout, "limit of one request, e.g. 30s (default 120s)")->group("HTTP");
 }
 
+// Every key of the configuration is a flag; what it says is checked with the file.
+struct ServeTexts {
+  std::vector<std::vector<std::string>> values;
+};
+
+void add_serve(CLI::App& app, ServeArguments& a, ServeTexts& t) {
+  app.add_option("--config", a.config_path, "YAML file (docs/configuration.md)");
+  app.add_flag("--demo", a.demo, "scrape exporters of this machine; if there are none, show a simulated fleet");
+  t.values.resize(settings().size());
+  for (std::size_t i = 0; i < settings().size(); ++i) {
+    const SettingInfo& info = settings()[i];
+    CLI::Option* option = app.add_option("--" + flag_of(info.key), t.values[i], std::string(info.meaning) + " (" + std::string(info.expected) + ")");
+    option->group("Configuration")->expected(info.is_flag ? 0 : 1, 1)->take_all();
+  }
+}
+
+void set_serve(ServeArguments& a, const CLI::App& app, const ServeTexts& t) {
+  for (std::size_t i = 0; i < settings().size(); ++i) {
+    const SettingInfo& info = settings()[i];
+    if (app.count("--" + flag_of(info.key)) == 0) continue;
+    for (const std::string& value : t.values[i]) {
+      // A bare --allow-insecure means yes.
+      a.flags.emplace_back(info.key, info.is_flag && value.empty() ? "true" : value);
+    }
+    if (t.values[i].empty()) a.flags.emplace_back(info.key, info.is_flag ? "true" : "");
+  }
+}
+
 Said wrong(const std::string& what) { return Said{kExitUsage, "flopsight report: " + what + "\n"}; }
 
 std::optional<Said> set_times(ReportArguments& a, const Texts& t) {
@@ -148,15 +176,22 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   add_report(*report_app, report, texts);
   DocsArguments docs;
   CLI::App* docs_app = app.add_subcommand("docs", "print a page of facts the program is built on");
-  docs_app->add_option("page", docs.page, "metrics|attribution|gpus")->required();
+  docs_app->add_option("page", docs.page, "metrics|attribution|gpus|configuration")->required();
   SimulateArguments simulate;
   SimulateTexts simulate_texts;
   CLI::App* simulate_app = app.add_subcommand("simulate", "a fleet that does not exist, with the truth about it");
   add_simulate(*simulate_app, simulate, simulate_texts);
+  ServeArguments serve;
+  ServeTexts serve_texts;
+  CLI::App* serve_app = app.add_subcommand("serve", "the continuous service: scrape, receive remote write, roll up, answer");
+  add_serve(*serve_app, serve, serve_texts);
+  CheckConfigArguments check;
+  CLI::App* check_app = app.add_subcommand("check-config", "is a configuration of serve right, and if not, where");
+  check_app->add_option("file", check.config_path, "YAML file")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    for (const CLI::App* command : {report_app, docs_app, simulate_app}) {
+    for (const CLI::App* command : {report_app, docs_app, simulate_app, serve_app, check_app}) {
       if (command->parsed()) return Said{kExitDone, command->help("flopsight")};
     }
     return Said{kExitDone, app.help()};
@@ -172,8 +207,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     }
     return simulate;
   }
+  if (serve_app->parsed()) {
+    set_serve(serve, *serve_app, serve_texts);
+    return serve;
+  }
+  if (check_app->parsed()) return check;
   if (!report_app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, docs or simulate; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_times(report, texts)) return *said;
   if (const auto said = set_choices(report, texts)) return *said;

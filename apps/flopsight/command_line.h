@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/report.h"
+#include "command_serve.h"
 #include "net/http_client.h"
 #include "simulate_options.h"
 #include "units/time.h"
@@ -54,7 +55,7 @@ struct Said {
   std::string text;
 };
 
-using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, Said>;
+using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

@@ -33,6 +33,8 @@ constexpr std::size_t kNamesMax = 20'000;
 // A target's label blocks are forgotten after so many, so that churn does not grow it for ever.
 constexpr std::uint32_t kTargetLabelSetsMax = 200'000;
 constexpr std::size_t kRefusalTextMax = 2'000;
+// What was taken in is read again, whatever the limits are now.
+constexpr std::size_t kLoggedBytesMax = std::size_t{2} << 30;
 
 std::string_view reason_of(AddResult result) {
   switch (result) {
@@ -216,6 +218,7 @@ void Ingest::make_fleet() {
     restored_.erase(at);
     return closed;
   };
+  fleet_->set_jobs(jobs_);
   known_gpus_.clear();
   known_holders_.clear();
   names_ = std::make_unique<Names>();
@@ -244,12 +247,12 @@ base::Status Ingest::recover(units::Instant now) {
       const store::LogReplay replay,
       store::Log::replay(store::real_disk(), log_folder, store_->log_segment(),
                          [&](std::uint32_t segment, const store::LogRecord& record) {
+                           std::string message;
+                           if (!wire::snappy_decompress(record.body, kLoggedBytesMax, message).ok()) return;
                            if (record.kind == store::LogKind::kExposition) {
-                             apply_scrape(record.body, record.time, segment);
+                             apply_scrape(message, record.time, segment);
                              return;
                            }
-                           std::string message;
-                           if (!wire::snappy_decompress(record.body, options_.decompressed_bytes_max, message).ok()) return;
                            apply_remote_write(record.kind == store::LogKind::kRemoteWrite1 ? wire::RemoteWriteVersion::kV1
                                                                                            : wire::RemoteWriteVersion::kV2,
                                               message, record.time, segment);
@@ -359,7 +362,7 @@ WriteAnswer Ingest::remote_write(wire::RemoteWriteVersion version, std::string_v
   return answer;
 }
 
-// Body of a log record: target, a line of labels as JSON-free pairs (name=value, separated by 0x1F), the text.
+// Body of a log record, before snappy: target, a line of labels (name=value, each ended by 0x1F), a line with the format, the text.
 base::Status Ingest::scrape(const std::string& target, std::span<const wire::Label> labels, std::string_view text,
                             std::string_view content_type, units::Instant now) {
   std::string body = target + "\n";
@@ -368,9 +371,10 @@ base::Status Ingest::scrape(const std::string& target, std::span<const wire::Lab
   }
   body += "\n" + std::string(wire::exposition_format(content_type, text) == wire::ExpositionFormat::kOpenMetrics ? "o" : "t") + "\n";
   body += text;
+  const std::string compressed = wire::snappy_compress(body);
   const std::scoped_lock guard(fleet_mutex_);
   if (needs_recovery_) return base::Error{base::ErrorCode::kUnavailable, why_not_};
-  const auto appended = log_->append({store::LogKind::kExposition, now, body});
+  const auto appended = log_->append({store::LogKind::kExposition, now, compressed});
   if (!appended.ok()) {
     stop_accepting(appended.error());
     return appended.error();
@@ -540,6 +544,17 @@ bool Ingest::maintain(units::Instant now) {
   if (store_ == nullptr) return false;
   const auto more = store_->maintain(now, options_.retention);
   return more.ok() && *more;
+}
+
+void Ingest::set_jobs(jobs::JobTable jobs) {
+  const std::scoped_lock guard(fleet_mutex_);
+  jobs_ = std::move(jobs);
+  fleet_->set_jobs(jobs_);
+}
+
+void Ingest::set_retention(const store::Retention& retention) {
+  const std::scoped_lock guard(store_mutex_);
+  options_.retention = retention;
 }
 
 Ingest::StoreHandle Ingest::store() { return {store_mutex_, *store_}; }

@@ -108,6 +108,10 @@ class Ingest {
   // A bounded piece of the store's housekeeping. True: there is more.
   bool maintain(units::Instant now);
 
+  // Who held what, from a jobs file; for what is closed from now on.
+  void set_jobs(jobs::JobTable jobs);
+  void set_retention(const store::Retention& retention);
+
   // The store, locked while the handle lives.
   class StoreHandle {
    public:
@@ -165,6 +169,7 @@ class Ingest {
   mutable std::mutex fleet_mutex_;
   samples::QualityLog quality_;
   std::unique_ptr<live::LiveFleet> fleet_;
+  jobs::JobTable jobs_;
   std::unique_ptr<wire::RemoteWriteDecoder> decoder_;
   struct Names;  // metric names and label sets, looked up once
   std::unique_ptr<Names> names_;

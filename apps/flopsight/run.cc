@@ -17,6 +17,8 @@ int run(int argc, const char* const* argv, const Env& env) {
   }
   if (const DocsArguments* docs = std::get_if<DocsArguments>(&line)) return run_docs(*docs, env);
   if (const SimulateArguments* simulate = std::get_if<SimulateArguments>(&line)) return run_simulate(*simulate, env);
+  if (const ServeArguments* serve = std::get_if<ServeArguments>(&line)) return run_serve(*serve, env);
+  if (const CheckConfigArguments* check = std::get_if<CheckConfigArguments>(&line)) return run_check_config(*check, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

@@ -28,7 +28,7 @@ namespace flopsight::store {
 enum class LogKind : std::uint8_t {
   kRemoteWrite1 = 1,  // body: as received, compressed
   kRemoteWrite2 = 2,
-  kExposition = 3,    // body: target, newline, text of a scrape at `time`
+  kExposition = 3,    // body: a scrape at `time`, compressed
 };
 
 struct LogRecord {

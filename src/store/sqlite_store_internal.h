@@ -39,6 +39,8 @@ class SqliteStore : public Store {
   JobId job(const samples::Holder& holder) override;
   ModelId model(std::string_view model_raw) override;
   const std::string& model_name(ModelId id) const override;
+  const samples::Holder& holder(JobId id) const override { return jobs_.at(id - 1).holder; }
+  JobId job_count() const override { return static_cast<JobId>(jobs_.size()); }
   base::Status begin() override;
   base::Status add(const GpuCell& cell, ModelId model) override;
   base::Status commit(const Checkpoint& checkpoint) override;

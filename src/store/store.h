@@ -84,6 +84,8 @@ class Store {
   virtual JobId job(const samples::Holder& holder) = 0;
   virtual ModelId model(std::string_view model_raw) = 0;
   virtual const std::string& model_name(ModelId id) const = 0;
+  virtual const samples::Holder& holder(JobId id) const = 0;  // 1 to job_count()
+  virtual JobId job_count() const = 0;
 
   // One flush: begin, add, commit. An error in between means that nothing of it is written, and begin starts anew.
   virtual base::Status begin() = 0;

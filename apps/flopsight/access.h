@@ -1,0 +1,70 @@
+#pragma once
+// Who may do what: bearer tokens with roles, and the users of a web configuration file as Prometheus exporters have it.
+//
+// Without users and tokens everybody may do everything; the service then listens on loopback only, unless told otherwise.
+// Roles: ingest (write samples), read (ask; limited to named users' or teams' jobs where the token says so), admin (both, all jobs,
+// and jobs from outside). Users of the web configuration have all three unless the tokens file gives them fewer.
+// Threads: immutable after reading, but for the password cache, which has its own lock.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "net/http_server.h"
+#include "net/password.h"
+#include "samples/gpu.h"
+
+namespace flopsight::app {
+
+enum class Role { kIngest, kRead, kAdmin };
+
+struct Caller {
+  std::string name;  // for logs: a user, or the token's name
+  bool may_ingest = false;
+  bool may_read = false;
+  bool may_admin = false;
+  // Of jobs it may read; both empty: all.
+  std::vector<std::string> users;
+  std::vector<std::string> teams;
+
+  bool may(Role role) const;
+  bool sees_all() const { return users.empty() && teams.empty(); }
+  bool sees(const samples::Holder& holder) const;
+};
+
+class Access {
+ public:
+  // Texts of the files (empty: none), paths for messages. Errors: kInvalid with file and line.
+  static base::Result<Access> parse(const std::string& web_config_path, const std::string& web_config,
+                                    const std::string& tokens_path, const std::string& tokens);
+
+  bool is_open() const { return tokens_.empty() && users_.empty(); }
+  bool has_users() const { return !is_open(); }
+  const std::optional<net::ServerTls>& tls() const { return tls_; }
+
+  // Who asks; nothing: nobody that we know. Runs bcrypt where a password is new to it: not on an event loop.
+  std::optional<Caller> caller(const net::ServerRequest& request) const;
+  // The quick half: true when the request carries nothing that could ever let it in.
+  bool surely_refused(const net::ServerRequest& head) const;
+
+ private:
+  struct Token {
+    std::string token;
+    Caller caller;
+  };
+  struct User {
+    std::string hash;
+    Caller caller;
+  };
+  const Token* token_of(std::string_view header) const;
+
+  std::vector<Token> tokens_;
+  std::vector<User> users_;
+  std::optional<net::ServerTls> tls_;
+  std::shared_ptr<net::PasswordCache> cache_ = std::make_shared<net::PasswordCache>();
+};
+
+}  // namespace flopsight::app

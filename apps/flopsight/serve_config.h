@@ -1,0 +1,100 @@
+#pragma once
+// The service's configuration: one table of keys. Each is a key of the YAML file ("scrape.interval" is `interval` under
+// `scrape`), a flag ("--scrape-interval"), and a row of docs/configuration.md. Flags win over the file.
+// Errors: kInvalid, "FILE:LINE: key: what was found, what was expected".
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "units/units.h"
+
+namespace flopsight::app {
+
+struct ServeConfig {
+  std::string listen = "127.0.0.1:9890";
+  std::string store = "flopsight-data";
+  std::string web_config;   // TLS and users, as Prometheus exporters have it
+  std::string tokens_file;
+  bool allow_insecure = false;
+
+  std::vector<std::string> scrape_targets;
+  std::vector<std::string> scrape_files;
+  std::vector<std::string> scrape_dns;
+  units::Seconds scrape_interval{15};
+  units::Seconds scrape_timeout{10};
+  std::uint64_t scrape_targets_max = 20'000;
+  std::uint64_t scrape_shard = 0;
+  std::uint64_t scrape_shards = 1;
+  bool scrape_discover = false;
+
+  units::Seconds rollup_slot{60};
+  units::Seconds rollup_late{120};
+  units::Seconds rollup_idle{600};
+  units::Seconds rollup_future{600};
+  units::Seconds rollup_gap{3600};
+  units::Seconds retention_fine{7 * 86'400.0};
+  units::Seconds retention_middle{60 * 86'400.0};
+  units::Seconds retention_coarse{730 * 86'400.0};
+  std::uint64_t retention_bytes = 0;
+
+  std::string rules;
+  std::string gpu_catalog;
+  std::string prices;
+  std::string jobs;
+  bool metrics_per_gpu = true;
+
+  std::uint64_t limits_body_bytes = 32 << 20;
+  std::uint64_t limits_bodies_bytes = 512 << 20;
+  std::uint64_t limits_decompressed_bytes = 128 << 20;
+  std::uint64_t limits_series = 200'000;
+  std::uint64_t limits_labels = 64;
+  std::uint64_t limits_label_name_bytes = 256;
+  std::uint64_t limits_label_value_bytes = 2'048;
+  std::uint64_t limits_connections = 10'000;
+  std::uint64_t limits_gpus = 2'000'000;
+  std::uint64_t limits_label_sets = 8'000'000;
+  std::uint64_t limits_holders = 4'000'000;
+  std::uint64_t limits_log_bytes = std::uint64_t{8} << 30;
+  std::uint64_t limits_disk_free_bytes = 256 << 20;
+  units::Seconds limits_query_window{400 * 86'400.0};
+  std::uint64_t limits_query_steps = 11'000;
+  std::uint64_t limits_page = 1'000;
+};
+
+struct SettingInfo {
+  std::string_view key;
+  std::string_view expected;  // "a duration such as 15s"
+  std::string_view meaning;
+  bool is_list = false;
+  bool is_flag = false;  // yes or no
+};
+const std::vector<SettingInfo>& settings();
+
+// "scrape.interval" to "scrape-interval".
+std::string flag_of(std::string_view key);
+
+using Setting = std::pair<std::string, std::string>;  // key, text; lists have a pair for each item
+
+// File (may be empty: none) and then flags on top.
+base::Result<ServeConfig> read_config(const std::string& path, const std::vector<Setting>& flags);
+
+// What does not fit together; nothing is opened. Files that are named must be readable.
+base::Status check_config(const ServeConfig& config);
+
+// "127.0.0.1:9890", "[::1]:9890", ":9890" (all addresses).
+struct ListenAddress {
+  std::string address;
+  std::uint16_t port = 0;
+  bool is_loopback = false;
+};
+std::optional<ListenAddress> parse_listen(std::string_view text);
+
+// docs/configuration.md: every key, flag, default and meaning.
+std::string configuration_markdown();
+
+}  // namespace flopsight::app
