@@ -29,6 +29,8 @@ class Replay {
   Replay(std::string_view bytes, std::size_t step, const Limits& limits)
       : input_(bytes), step_(step), limits_(limits), budget_(limits.budget) {}
 
+  bool ended_in_a_body() const { return in_body_; }
+
   std::vector<std::string> run() {
     while (one_request()) {
     }
@@ -70,7 +72,10 @@ class Replay {
       buffer_.erase(0, taken);
       if (refused(parser)) return false;
       if (parser.done() || (taken > 0 && !buffer_.empty())) continue;
-      if (!more()) return false;
+      if (!more()) {
+        in_body_ = true;
+        return false;
+      }
     }
     note(parser);
     return parser.keep_alive();
@@ -102,6 +107,7 @@ class Replay {
   Limits limits_;
   BodyBudget budget_;
   std::vector<std::string> said_;
+  bool in_body_ = false;
 };
 
 }  // namespace
@@ -110,8 +116,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Limits& limits = kLimits[data[0] / 64 % 2];
-  const auto whole = Replay(bytes, std::max<std::size_t>(bytes.size(), 1), limits).run();
-  const auto pieces = Replay(bytes, 1 + data[0] % 64, limits).run();
+  auto whole = Replay(bytes, std::max<std::size_t>(bytes.size(), 1), limits).run();
+  Replay cut(bytes, 1 + data[0] % 64, limits);
+  const auto pieces = cut.run();
+  // The last bytes of a body may be wrong already and still be waited behind.
+  if (cut.ended_in_a_body() && whole.size() == pieces.size() + 1) whole.pop_back();
   FLOPSIGHT_CHECK(whole == pieces);
   return 0;
 }
