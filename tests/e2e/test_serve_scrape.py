@@ -1,0 +1,136 @@
+"""`flopsight serve` scrapes exporters: fixed ones and those of a file_sd file that changes while it runs."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from fleet import BINARY
+from servers import Exporter, fetch, wait_until
+
+
+def gpu_text(uuid, job, tensor=0.4, mhz=1500):
+    labels = f'gpu="0",UUID="{uuid}",modelName="NVIDIA H100 80GB HBM3",exported_pod="{job}",exported_namespace="a"'
+    return (f"DCGM_FI_DEV_SM_CLOCK{{{labels}}} {mhz}\nDCGM_FI_DEV_GPU_TEMP{{{labels}}} 50\n"
+            f"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{{{labels}}} {tensor}\n")
+
+
+class Serve:
+    """flopsight serve on a free port, with a store of its own; stopped by SIGTERM."""
+
+    def __init__(self, *arguments, store=None):
+        self._folder = tempfile.TemporaryDirectory(prefix="flopsight-serve-")
+        self.store = store or os.path.join(self._folder.name, "store")
+        clean = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+        self._log = open(os.path.join(self._folder.name, "log"), "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", BINARY, "serve", "--listen", "127.0.0.1:0", "--store", self.store, *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log, text=True, env=clean)
+        line = self.process.stdout.readline()
+        match = re.search(r"http://[^/]+", line)
+        if not match:
+            self.process.kill()
+            raise RuntimeError(f"serve did not start: {line!r} {self.log()}")
+        self.url = match[0]
+
+    def log(self):
+        self._log.flush()
+        with open(self._log.name, encoding="utf-8") as file:
+            return file.read()
+
+    def targets(self):
+        status, body = fetch(self.url + "/api/v1/targets")
+        assert status == 200, (status, body)
+        answer = json.loads(body)
+        return answer | {"by_url": {target["url"]: target for target in answer["targets"]}}
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=30)
+        self.process.stdout.close()
+        return code
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.stop()
+        self._log.close()
+        self._folder.cleanup()
+
+
+class ScrapedByServe(unittest.TestCase):
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="flopsight-sd-"))
+
+    def exporter(self, *arguments, **named):
+        return self.stack.enter_context(Exporter(lambda: gpu_text(*arguments, **named)))
+
+    def write_groups(self, groups):
+        path = os.path.join(self.folder, "gpus.json")
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(groups, file)
+        os.rename(path + ".new", path)
+
+    def test_targets_come_and_go_and_their_samples_are_in_the_store(self):
+        one = self.exporter("GPU-00000041-aaaa-bbbb-cccc-000000000000", "job-one")
+        two = self.exporter("GPU-00000042-aaaa-bbbb-cccc-000000000000", "job-two", tensor=0.8)
+        self.write_groups([])
+        store = os.path.join(self.folder, "store")
+        serve = self.stack.enter_context(Serve(
+            "--scrape-targets", one.address, "--scrape-files", os.path.join(self.folder, "*.json"), "--scrape-interval", "1s",
+            "--scrape-timeout", "1s", "--rollup-slot", "10s", "--rollup-late", "1s", store=store))
+        wait_until(lambda: one.requests >= 2, "second scrape")
+        self.assertEqual(list(serve.targets()["by_url"]), [one.url])
+        self.write_groups([{"targets": [two.address], "labels": {"hostname": "from-file-sd"}}])
+        wait_until(lambda: two.requests >= 2, "scrape of the new target")
+        health = serve.targets()["by_url"][two.url]
+        self.assertEqual((health["up"], health["samples"], health["error"], health["failures"]), (True, 3, None, 0))
+        self.assertEqual(health["labels"], {"hostname": "from-file-sd"})
+
+        one.text = lambda: None
+        failed = wait_until(lambda: (lambda t: t if t["up"] is False else None)(serve.targets()["by_url"][one.url]),
+                            "failure of the first exporter")
+        self.assertRegex(failed["error"], "503")
+        two.text = lambda: ""
+        wait_until(lambda: serve.targets()["totals"]["empty"] > 0, "an empty scrape")
+        self.assertTrue(serve.targets()["by_url"][two.url]["up"])
+
+        with open(os.path.join(self.folder, "gpus.json"), "w", encoding="utf-8") as file:
+            file.write("[{")
+        wait_until(lambda: serve.targets()["problems"], "problem with the file")
+        self.assertIn(two.url, serve.targets()["by_url"])
+        self.assertRegex(serve.targets()["problems"][0], r"gpus\.json.*kept")
+
+        two.text = lambda: gpu_text("GPU-00000042-aaaa-bbbb-cccc-000000000000", "job-two", tensor=0.8)
+        wait_until(lambda: self.hours(store).get("job-two"), "a closed slot of the second job", 90)
+        self.assertEqual(serve.stop(), 0, serve.log())
+        rows = self.hours(store)
+        self.assertAlmostEqual(rows["job-two"], 0.8 * 1500 / 1830, places=4)
+        with sqlite3.connect(os.path.join(store, "flopsight.db")) as db:
+            hosts = [row[0] for row in db.execute("SELECT host FROM gpus WHERE uuid LIKE 'GPU-00000042%'")]
+        self.assertEqual(hosts, ["from-file-sd"])
+
+    @staticmethod
+    def hours(store):
+        """{job: delivered share of measured time} of what the store has."""
+        with contextlib.closing(sqlite3.connect(f"file:{store}/flopsight.db?mode=ro", uri=True)) as db:
+            return {job: delivered / measured for job, delivered, measured in db.execute(
+                "SELECT job, sum(gpu_hours_delivered), sum(gpu_hours_delivered + gpu_hours_lost) FROM job_rollups GROUP BY job")
+                if measured}
+
+
+if __name__ == "__main__":
+    unittest.main()
