@@ -64,7 +64,7 @@ Wrong set_load(SimulateArguments& a, const SimulateTexts& t) {
     if (auto wrong = in_range("--samples", t.rounds, 1, 100'000'000)) return wrong;
     a.rounds = static_cast<std::uint64_t>(t.rounds);
     if (a.length) return "--samples and --hours exclude each other";
-  } else if (a.start) {
+  } else if (a.start && !a.remote_write.empty()) {
     return "--start needs --samples or --out; without them --remote-write sends as time goes by";
   }
   a.concurrency = static_cast<unsigned>(t.concurrency);
