@@ -47,7 +47,7 @@ struct Converter {
         FLOPSIGHT_ASSIGN_OR_RETURN(Value converted, convert(field.second, depth + 1));
         // Of an empty value the library does not know the place.
         if (converted.kind == Kind::kNull) converted.line = field.first.Mark().line + 1;
-        value.fields.emplace_back(key, std::move(converted));
+        value.fields.push_back({key, std::move(converted)});
       }
     }
     return value;
@@ -67,8 +67,8 @@ std::string_view kind_name(Kind kind) {
 }
 
 const Value* Value::find(std::string_view key) const {
-  const auto at = std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.first == key; });
-  return at == fields.end() ? nullptr : &at->second;
+  const auto at = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+  return at == fields.end() ? nullptr : &at->value;
 }
 
 Result<Value> parse(std::string_view text) {

@@ -7,7 +7,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,15 +16,22 @@ namespace flopsight::base::yaml {
 enum class Kind { kNull, kScalar, kList, kMap };
 std::string_view kind_name(Kind kind);  // "nothing", "a value", "a list", "a mapping"
 
+struct Field;
+
 struct Value {
   Kind kind = Kind::kNull;
   int line = 1;
   std::string text;                                  // of a scalar
   bool quoted = false;                               // "5" is text where 5 may be a number
   std::vector<Value> items;                          // of a list
-  std::vector<std::pair<std::string, Value>> fields;  // of a mapping, in order
+  std::vector<Field> fields;                         // of a mapping, in order
 
   const Value* find(std::string_view key) const;
+};
+
+struct Field {
+  std::string key;
+  Value value;
 };
 
 Result<Value> parse(std::string_view text);
