@@ -153,8 +153,8 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
   const std::int64_t step = milliseconds(step_of(gpu.rows, options_.fleet.integrate.step_default));
   // Closed out: the last sample holds for one step, in a slot of its own length.
   const std::int64_t last = newest + step;
-  const std::int64_t limit = is_idle ? (last + slot - 1) / slot * slot
-                                     : (newest - milliseconds(options_.late)) / slot * slot;
+  std::int64_t limit = is_idle ? (last + slot - 1) / slot * slot : (newest - milliseconds(options_.late)) / slot * slot;
+  if (options_.closed_max) limit = std::min(limit, options_.closed_max->unix_milliseconds / slot * slot);
   if (gpu.closed_until >= limit) {
     if (is_idle) gpu.away = true;
     return;

@@ -45,6 +45,8 @@ struct LiveOptions {
   units::Seconds idle{600};
   units::Seconds future_max{600};
   units::Seconds gap_attribution_max{3600};
+  // No slot that ends after it is closed: where an import ends and something else goes on.
+  std::optional<units::Instant> closed_max;
   std::uint32_t gpus_max = 2'000'000;
   std::uint32_t label_sets_max = 8'000'000;
   std::uint32_t holders_max = 4'000'000;

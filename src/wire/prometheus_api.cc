@@ -418,4 +418,36 @@ base::Result<std::vector<ApiSeries>> parse_api_series(std::string_view json) {
   return out;
 }
 
+base::Result<ApiSeries> parse_export_line(std::string_view json) {
+  Reader reader(json);
+  ApiSeries series;
+  std::vector<std::optional<double>> values;
+  std::vector<std::int64_t> times;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const od::object root, reader.open());
+  FLOPSIGHT_RETURN_IF_ERROR(reader.each_field(root, [&](std::string_view key, od::value value) -> Status {
+    if (key == "metric") return read_labels(reader, value, series);
+    if (key == "values") {
+      return reader.each_element(value, "an array of values", [&](od::value element, std::size_t) -> Status {
+        FLOPSIGHT_ASSIGN_OR_RETURN(values.emplace_back(), read_value(reader, element));
+        return {};
+      });
+    }
+    if (key != "timestamps") return {};
+    return reader.each_element(value, "an array of times", [&](od::value element, std::size_t) -> Status {
+      if (auto code = element.get_int64().get(times.emplace_back())) return reader.broken(code, "milliseconds");
+      return {};
+    });
+  }));
+  FLOPSIGHT_RETURN_IF_ERROR(reader.close());
+  if (values.size() != times.size()) {
+    return at_byte(0, "expected as many \"values\" as \"timestamps\", found " + std::to_string(values.size()) + " and " +
+                          std::to_string(times.size()));
+  }
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (values[i]) series.points.push_back({times[i], *values[i]});
+  }
+  put_in_order(series.points);
+  return series;
+}
+
 }  // namespace flopsight::wire

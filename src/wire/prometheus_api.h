@@ -42,5 +42,8 @@ base::Result<ApiAnswer> parse_api_query(std::string_view json);
 base::Result<std::vector<std::string>> parse_api_strings(std::string_view json);
 // The "data" array of label objects of /series.
 base::Result<std::vector<ApiSeries>> parse_api_series(std::string_view json);
+// One line of VictoriaMetrics' /api/v1/export: {"metric": {…}, "values": […], "timestamps": […]}, as many of one as of the
+// other; milliseconds; a value of null is no point, "Infinity" is one.
+base::Result<ApiSeries> parse_export_line(std::string_view json);
 
 }  // namespace flopsight::wire

@@ -14,14 +14,16 @@ void check_error(const flopsight::base::Error& error) {
   FLOPSIGHT_CHECK(error.message.find('\n') == std::string::npos);
 }
 
+void check_points(const flopsight::wire::ApiSeries& series) {
+  for (std::size_t i = 1; i < series.points.size(); ++i) {
+    FLOPSIGHT_CHECK(series.points[i - 1].unix_milliseconds < series.points[i].unix_milliseconds);
+  }
+}
+
 void check_query(std::string_view json) {
   const auto answer = flopsight::wire::parse_api_query(json);
   if (!answer.ok()) return check_error(answer.error());
-  for (const auto& series : answer->series) {
-    for (std::size_t i = 1; i < series.points.size(); ++i) {
-      FLOPSIGHT_CHECK(series.points[i - 1].unix_milliseconds < series.points[i].unix_milliseconds);
-    }
-  }
+  for (const auto& series : answer->series) check_points(series);
 }
 
 }  // namespace
@@ -35,6 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else if (data[0] == 'l') {
     const auto series = flopsight::wire::parse_api_series(json);
     if (!series.ok()) check_error(series.error());
+  } else if (data[0] == 'e') {
+    const auto series = flopsight::wire::parse_export_line(json);
+    if (!series.ok()) return check_error(series.error()), 0;
+    check_points(*series);
   } else {
     check_query(json);
   }

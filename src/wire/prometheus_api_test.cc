@@ -254,5 +254,24 @@ TEST(ApiSeries, reads_label_objects) {
   EXPECT_FALSE(parse_api_series(R"({"status":"success","data":[{"job":1}]})").ok());
 }
 
+TEST(ExportLine, values_and_times_become_points_in_order) {
+  const auto series = parse_export_line(
+      R"({"metric":{"__name__":"m","gpu":"0"},"values":[2,null,"Infinity",1.5],"timestamps":[3000,4000,5000,1000]})");
+  ASSERT_TRUE(series.ok()) << series.error().message;
+  ASSERT_EQ(series->points.size(), 3U);
+  EXPECT_EQ(series->points[0].unix_milliseconds, 1000);
+  EXPECT_EQ(series->points[0].value, 1.5);
+  EXPECT_TRUE(std::isinf(series->points[2].value));
+  EXPECT_EQ(series->labels[1], (std::pair<std::string, std::string>{"gpu", "0"}));
+}
+
+TEST(ExportLine, more_values_than_times_is_an_error) {
+  const auto series = parse_export_line(R"({"metric":{},"values":[1,2],"timestamps":[3000]})");
+  ASSERT_FALSE(series.ok());
+  EXPECT_NE(series.error().message.find("found 2 and 1"), std::string::npos);
+  EXPECT_FALSE(parse_export_line("{\"metric\":{},\"values\":[1],\"timestamps\":[\"x\"]}").ok());
+  EXPECT_FALSE(parse_export_line("").ok());
+}
+
 }  // namespace
 }  // namespace flopsight::wire
