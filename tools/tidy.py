@@ -74,7 +74,7 @@ OWNERS = {
     r"yaml-cpp/.*": r"src/base/yaml\.cc",
     r"tsl/.*": r"src/.*",
     r"crypt\.h": r"src/net/password\.cc",
-    r"CLI/.*": r"apps/flopsight/(?:command_line|simulate_options)\.cc",
+    r"CLI/.*": r"apps/flopsight/(?:command_line|[a-z]+_(?:options|arguments))\.cc",
     r"fmt/.*": r"src/views/.*",
     r"g(?:test|mock)/.*": r".*_test\.cc",
     r"benchmark/.*": r".*_bench\.cc",

@@ -9,9 +9,8 @@ namespace flopsight::app {
 namespace {
 
 // Options as text; turned into settings after parsing, so that each mistake gets one line.
-struct Texts {
-  std::string start, end, since, step, by = "job", format = "table", reference = "auto", timeout;
-  std::vector<std::string> headers;
+struct Texts : HttpTexts {
+  std::string start, end, since, step, by = "job", format = "table", reference = "auto";
 };
 
 void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
@@ -39,19 +38,7 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
   app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
   app.add_option("--top", a.top, "show only so many groups")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   app.add_flag("--quiet", a.quiet, "no progress on the terminal");
-  app.add_option("--bearer-token-file", a.bearer_token_path, "file with a bearer token")->group("HTTP");
-  app.add_option("--basic-user", a.basic_user, "user of basic authentication")->group("HTTP");
-  app.add_option("--basic-password-file", a.basic_password_path, "file with its password")->group("HTTP");
-  app.add_option("--header", t.headers, "'Name: value', e.g. 'X-Scope-OrgID: a'; may be repeated")
-      ->group("HTTP");
-  app.add_option("--ca-file", a.http.tls.ca_file, "PEM of the certificate authority")->group("HTTP");
-  app.add_option("--cert-file", a.http.tls.cert_file, "PEM of the client certificate")->group("HTTP");
-  app.add_option("--key-file", a.http.tls.key_file, "PEM of its key")->group("HTTP");
-  app.add_option("--server-name", a.http.tls.server_name, "name to verify the server's certificate for")
-      ->group("HTTP");
-  app.add_flag("--insecure-skip-verify", a.http.tls.insecure_skip_verify, "do not verify certificates")
-      ->group("HTTP");
-  app.add_option("--timeout", t.timeout, "limit of one request, e.g. 30s (default 120s)")->group("HTTP");
+  add_http(app, a, t);
 }
 
 // Every key of the configuration is a flag; what it says is checked with the file.
@@ -95,12 +82,11 @@ std::optional<Said> set_times(ReportArguments& a, const Texts& t) {
     out = units::parse_duration(text);
     return out.has_value();
   };
-  std::optional<units::Seconds> step, timeout;
+  std::optional<units::Seconds> step;
   if (!instant(t.start, a.start)) return wrong("--start " + t.start + ": expected RFC 3339 with an offset (2026-11-29T16:00:00Z) or Unix seconds");
   if (!instant(t.end, a.end)) return wrong("--end " + t.end + ": expected RFC 3339 with an offset (2026-11-29T16:00:00Z) or Unix seconds");
   if (!duration(t.since, a.since)) return wrong("--since " + t.since + ": expected a duration such as 24h or 90m");
   if (!duration(t.step, step)) return wrong("--step " + t.step + ": expected a duration such as 60s");
-  if (!duration(t.timeout, timeout)) return wrong("--timeout " + t.timeout + ": expected a duration such as 30s");
   if (a.start && a.since) return wrong("--start and --since exclude each other");
   if (a.start && a.end && *a.end <= *a.start) return wrong("--end is not after --start");
   if (step) {
@@ -108,7 +94,7 @@ std::optional<Said> set_times(ReportArguments& a, const Texts& t) {
     a.step_given = true;
     if (step->value < 1) return wrong("--step " + t.step + ": expected one second or more");
   }
-  if (timeout) a.http.total_timeout = std::chrono::milliseconds(static_cast<long>(timeout->value * 1000));
+  if (const auto mistake = set_http(a, t)) return wrong(*mistake);
   return std::nullopt;
 }
 
@@ -132,14 +118,6 @@ std::optional<Said> set_choices(ReportArguments& a, const Texts& t) {
     }
     a.reference_clock = units::megahertz(*mhz);
   }
-  for (const std::string& header : t.headers) {
-    const std::size_t colon = header.find(':');
-    if (colon == std::string::npos || colon == 0) {
-      return wrong("--header " + base::printable(header, 40) + ": expected 'Name: value'");
-    }
-    a.http.auth.headers.emplace_back(header.substr(0, colon),
-                                     std::string(base::trim(header.substr(colon + 1))));
-  }
   return std::nullopt;
 }
 
@@ -149,12 +127,6 @@ std::optional<Said> check_sources(const ReportArguments& a) {
   if (a.prometheus.empty() && (!a.match.empty() || a.raw)) return wrong("--match and --raw need --prometheus");
   if (!a.scrapes.empty() && (a.start || a.end || a.since)) {
     return wrong("--scrape is an instant; --start, --end and --since need --prometheus or --file");
-  }
-  if (a.basic_user.empty() != a.basic_password_path.empty()) {
-    return wrong("--basic-user and --basic-password-file belong together");
-  }
-  if (a.http.tls.cert_file.has_value() != a.http.tls.key_file.has_value()) {
-    return wrong("--cert-file and --key-file belong together");
   }
   return std::nullopt;
 }
@@ -188,13 +160,15 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   CheckConfigArguments check;
   CLI::App* check_app = app.add_subcommand("check-config", "is a configuration of serve right, and if not, where");
   check_app->add_option("file", check.config_path, "YAML file")->required();
+  ImportArguments import;
+  ImportTexts import_texts;
+  CLI::App* import_app = app.add_subcommand("import", "history into the store: from a server or from files");
+  add_import(*import_app, import, import_texts);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    for (const CLI::App* command : {report_app, docs_app, simulate_app, serve_app, check_app}) {
-      if (command->parsed()) return Said{kExitDone, command->help("flopsight")};
-    }
-    return Said{kExitDone, app.help()};
+    const std::vector<CLI::App*> asked = app.get_subcommands();
+    return Said{kExitDone, asked.empty() ? app.help() : asked.front()->help("flopsight")};
   } catch (const CLI::CallForVersion&) {
     return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
@@ -212,8 +186,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return serve;
   }
   if (check_app->parsed()) return check;
+  if (import_app->parsed()) {
+    if (const auto mistake = set_import(import, import_texts)) return Said{kExitUsage, "flopsight import: " + *mistake + "\n"};
+    return import;
+  }
   if (!report_app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_times(report, texts)) return *said;
   if (const auto said = set_choices(report, texts)) return *said;

@@ -9,7 +9,8 @@
 
 #include "analysis/report.h"
 #include "command_serve.h"
-#include "net/http_client.h"
+#include "http_arguments.h"
+#include "import_options.h"
 #include "simulate_options.h"
 #include "units/time.h"
 
@@ -17,7 +18,7 @@ namespace flopsight::app {
 
 enum class ReportFormat { kTable, kJson, kCsv };
 
-struct ReportArguments {
+struct ReportArguments : HttpArguments {
   std::vector<std::string> files;
   std::vector<std::string> scrapes;
   std::string prometheus;
@@ -38,11 +39,6 @@ struct ReportArguments {
   ReportFormat format = ReportFormat::kTable;
   std::optional<std::uint64_t> top;
   bool quiet = false;
-  // Files are named, not read, here.
-  net::HttpOptions http;
-  std::string bearer_token_path;
-  std::string basic_user;
-  std::string basic_password_path;
 };
 
 struct DocsArguments {
@@ -55,7 +51,8 @@ struct Said {
   std::string text;
 };
 
-using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments, Said>;
+using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
+                                 ImportArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

@@ -18,18 +18,6 @@ Result<T> parse_file(const std::string& path, Result<T> (*parse)(std::string_vie
   return parse(text).within(path);
 }
 
-base::Status read_credentials(const ReportArguments& a, net::HttpOptions& http) {
-  if (!a.bearer_token_path.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string token, base::read_file(a.bearer_token_path));
-    http.auth.bearer_token = std::string(base::trim(token));
-  }
-  if (!a.basic_user.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string password, base::read_file(a.basic_password_path));
-    http.auth.basic = {a.basic_user, std::string(base::trim(password))};
-  }
-  return {};
-}
-
 // Everything that files on disk say, read before any network is touched.
 base::Status read_settings(const ReportArguments& a, ReportSettings& settings) {
   settings.rules = jobs::LabelRules::builtin();

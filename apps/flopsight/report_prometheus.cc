@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ostream>
 #include <set>
 
+#include "progress_bar.h"
 #include "report_sources.h"
 #include "rollups/pushed.h"
 #include "sources/collector.h"
@@ -17,26 +17,6 @@ using base::Status;
 
 // Raw samples of so many GPUs are in memory at once.
 constexpr std::size_t kRawGpusPerBatch = 64;
-
-class ProgressBar {
- public:
-  ProgressBar(const Env& env, bool quiet) : err_(env.err), shown_(env.err_is_terminal && !quiet) {}
-  ~ProgressBar() {
-    if (drawn_) err_ << "\r\x1b[K" << std::flush;
-  }
-  void show(std::string_view what, std::size_t done, std::size_t total) {
-    if (!shown_ || total == 0) return;
-    drawn_ = true;
-    const std::size_t filled = done * 30 / total;
-    err_ << "\r\x1b[K[" << std::string(filled, '#') << std::string(30 - filled, ' ') << "] "
-         << done * 100 / total << " % " << what << std::flush;
-  }
-
- private:
-  std::ostream& err_;
-  bool shown_;
-  bool drawn_ = false;
-};
 
 struct Context {
   const ReportArguments& arguments;

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "command_docs.h"
+#include "command_import.h"
 #include "command_line.h"
 #include "command_report.h"
 #include "command_simulate.h"
@@ -19,6 +20,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const SimulateArguments* simulate = std::get_if<SimulateArguments>(&line)) return run_simulate(*simulate, env);
   if (const ServeArguments* serve = std::get_if<ServeArguments>(&line)) return run_serve(*serve, env);
   if (const CheckConfigArguments* check = std::get_if<CheckConfigArguments>(&line)) return run_check_config(*check, env);
+  if (const ImportArguments* import = std::get_if<ImportArguments>(&line)) return run_import(*import, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 
