@@ -20,6 +20,12 @@ std::string_view name_of(const FeedSeries& series) {
   return {};
 }
 
+// Identity without spelling, as the store and the fleet see it.
+std::string key_of(const samples::GpuIdentity& gpu) {
+  if (!gpu.uuid.empty()) return "u" + samples::normalized_uuid(gpu.uuid) + '\0' + gpu.mig_instance;
+  return "i" + gpu.host + '\0' + gpu.index + '\0' + gpu.mig_instance;
+}
+
 // Empty where the labels name no GPU for sure: the fleet decides then.
 std::string key_of(const jobs::LabelRules& rules, const FeedSeries& series) {
   std::vector<jobs::LabelView> views;
@@ -28,7 +34,7 @@ std::string key_of(const jobs::LabelRules& rules, const FeedSeries& series) {
   }
   const jobs::LabelFacts facts = rules.apply(views);
   if (facts.masked_uuid || (facts.gpu.uuid.empty() && facts.gpu.index.empty())) return {};
-  return store::gpu_key(facts.gpu);
+  return key_of(facts.gpu);
 }
 
 wire::RemoteWriteSeriesOut message_series(const FeedSeries& series) {
@@ -48,7 +54,7 @@ ImportFeed::ImportFeed(Ingest& ingest, const jobs::LabelRules& rules, units::Sec
   const auto records = ingest_.store()->gpus();
   if (!records.ok()) return;
   for (const store::GpuRecord& record : *records) {
-    known_[store::gpu_key(record.identity)] = {record.first.unix_milliseconds, record.closed_until.unix_milliseconds};
+    known_[key_of(record.identity)] = {record.first.unix_milliseconds, record.closed_until.unix_milliseconds};
     if (!known_window_) known_window_ = {record.first, record.closed_until};
     known_window_->start = std::min(known_window_->start, record.first);
     known_window_->end = std::max(known_window_->end, record.closed_until);
