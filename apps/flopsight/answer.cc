@@ -209,7 +209,9 @@ base::Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Store& store,
                                                             const Caller& caller, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const JobId job, visible_job(store, id, caller));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, store.gpu_totals(window, job));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus());
+  std::vector<store::GpuId> ids;
+  for (const store::GpuTotal& total : totals) ids.push_back(total.gpu);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus(ids));
   std::map<store::GpuId, const store::GpuRecord*> by_id;
   for (const store::GpuRecord& record : records) by_id[record.id] = &record;
   rollups::Fleet fleet;

@@ -1,5 +1,6 @@
 #include "command_serve.h"
 
+#include <cmath>
 #include <csignal>
 #include <ctime>
 #include <ostream>
@@ -181,7 +182,7 @@ class Service {
       const bool due = now >= next_flush || (next_flush - now).value > loaded_.config.rollup_slot.value;
       if (due) {
         flush(now);
-        next_flush = now + loaded_.config.rollup_slot;
+        next_flush = flush_after(now);
       }
       // The store is free in between, for questions.
       if (ingest_->maintain(now)) continue;
@@ -199,6 +200,15 @@ class Service {
   }
 
  private:
+  // When the next slot can be closed: its end, the late window, and the time in which a scrape of every GPU comes. All GPUs close
+  // their slot in one flush then, which makes for few and large blocks.
+  units::Instant flush_after(units::Instant now) const {
+    const ServeConfig& c = loaded_.config;
+    const std::int64_t slot = std::llround(c.rollup_slot.value * 1000);
+    const std::int64_t delay = std::llround((c.rollup_late.value + c.scrape_interval.value + 5) * 1000);
+    return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
+  }
+
   void flush(units::Instant now) {
     const base::Status flushed = ingest_->flush(now);
     const std::string trouble = flushed.ok() ? "" : flushed.error().message;

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <random>
 
-#include <tsl/robin_map.h>
-
 #include "base/text.h"
 #include "wire/snappy.h"
 
@@ -441,10 +439,11 @@ struct Ingest::Batch {
 };
 
 void Ingest::take(const live::ClosedCell& closed, Batch& batch) {
-  const samples::GpuIdentity& identity = fleet_->identity(closed.gpu);
   if (known_gpus_.size() <= closed.gpu) known_gpus_.resize(closed.gpu + 1);
   const KnownGpu& gpu = known_gpus_[closed.gpu];
-  if (gpu.id == 0 || (!gpu.has_model && !identity.model_raw.empty())) batch.gpus.emplace_back(closed.gpu, identity);
+  if (gpu.id == 0 || (!gpu.has_model && fleet_->has_model(closed.gpu))) {
+    batch.gpus.emplace_back(closed.gpu, fleet_->identity(closed.gpu));
+  }
   if (closed.holder) {
     if (known_holders_.size() <= *closed.holder) known_holders_.resize(*closed.holder + 1);
     const KnownHolder& known = known_holders_[*closed.holder];

@@ -18,6 +18,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tsl/robin_map.h>
+
+#include "base/hash.h"
 #include "base/result.h"
 #include "live/live_fleet.h"
 #include "store/log.h"
@@ -177,7 +180,7 @@ class Ingest {
   std::vector<LatestGpu> latest_gpus_;
   std::unordered_map<samples::HolderId, LatestJob> latest_jobs_;
   // From the store at the last recovery, for GPUs that have not been seen since.
-  std::unordered_map<std::string, units::Instant> restored_;
+  tsl::robin_map<base::Hash128, units::Instant, base::Hash128Hasher> restored_;
   IngestCounters counters_;
   std::vector<std::string> notes_;
   units::Instant newest_sample_;

@@ -33,7 +33,7 @@ struct ServeConfig {
   bool scrape_discover = false;
 
   units::Seconds rollup_slot{60};
-  units::Seconds rollup_late{120};
+  units::Seconds rollup_late{60};
   units::Seconds rollup_idle{600};
   units::Seconds rollup_future{600};
   units::Seconds rollup_gap{3600};

@@ -63,6 +63,8 @@ class LabelRules {
   LabelFacts apply(std::span<const LabelView> labels) const;
   bool ignores(std::string_view raw_metric, std::string_view driver_version) const;
 
+  bool ignores_any() const { return !ignore_.empty(); }
+
   // How many scrape intervals of missing job labels between two samples of one job are bridged.
   double bridge_intervals() const { return bridge_intervals_; }
 

@@ -18,7 +18,7 @@ std::int64_t milliseconds(units::Seconds seconds) {
 // and enough steps to tell the cadence.
 constexpr std::size_t kRowsAfter = 9;
 // Rows before it: the one that holds into it, and those that a label gap or a borrowed clock may reach back to.
-constexpr std::size_t kRowsBefore = 6;
+constexpr std::size_t kRowsBefore = 3;
 // As rollups/cadence.h looks back.
 constexpr std::size_t kCadenceSteps = 8;
 constexpr double kBusyTensorRatio = 0.01;
@@ -58,7 +58,7 @@ units::Seconds step_of(const PendingRows& rows, units::Seconds otherwise) {
 
 void LiveFleet::resolve(Gpu& gpu) {
   rollups::GpuTime known;
-  known.gpu = gpu.identity;
+  known.gpu = gpu.identity.unpacked();
   std::optional<units::Hertz> max_clock;
   if (gpu.scraped_max_clock_hertz > 0) max_clock = units::Hertz(static_cast<double>(gpu.scraped_max_clock_hertz));
   gpu.weight = rollups::resolve_device(known, options_.fleet, max_clock, quality_);
@@ -69,7 +69,7 @@ void LiveFleet::resolve(Gpu& gpu) {
 
 samples::GpuTimeline LiveFleet::timeline_of(const Gpu& gpu, units::Window window) const {
   samples::GpuTimeline timeline;
-  timeline.gpu = gpu.identity;
+  timeline.gpu = gpu.identity.unpacked();
   timeline.tensor_calibrated = gpu.calibrated;
   const std::size_t from = gpu.rows.first_at_or_after(window.start.unix_milliseconds);
   const std::size_t to = gpu.rows.first_at_or_after(window.end.unix_milliseconds);
@@ -77,6 +77,7 @@ samples::GpuTimeline LiveFleet::timeline_of(const Gpu& gpu, units::Window window
   const std::size_t last = std::min(gpu.rows.size(), to + kRowsAfter);
   // Of what was there before the rows only the times are left; they tell the cadence and lie outside the window.
   std::vector<std::int64_t> earlier = gpu.rows.earlier();
+  timeline.scrapes.reserve(kRowsAfter + (last - first));
   for (std::size_t i = 0; i < first; ++i) earlier.push_back(gpu.rows.at(i).unix_milliseconds);
   for (std::size_t i = earlier.size() - std::min<std::size_t>(earlier.size(), kRowsAfter); i < earlier.size(); ++i) {
     samples::GpuScrape bare;
@@ -118,9 +119,10 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
   rollups::GpuTime rolled = rollups::integrate(timeline, gpu.device, gpu.reference, gpu.weight, how, jobs_,
                                                holders_, noted);
   if (!gpu.has_tensor) {
-    quality_.add("no_tensor_counter", gpu.identity.host.empty() ? rollups::gpu_label(gpu.identity) : gpu.identity.host);
+    const samples::GpuIdentity& who = timeline.gpu;
+    quality_.add("no_tensor_counter", who.host.empty() ? rollups::gpu_label(who) : who.host);
   }
-  if (rolled.holders_at_once_max > 1) quality_.add("shared_gpu", rollups::gpu_label(gpu.identity));
+  if (rolled.holders_at_once_max > 1) quality_.add("shared_gpu", rollups::gpu_label(timeline.gpu));
   const rollups::ClockSpread spread = spread_in(timeline, window);
   bool is_first = true;
   for (const rollups::Portion& portion : rolled.portions) {

@@ -75,10 +75,12 @@ std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> label
 }
 
 GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity& identity) {
-  const auto [at, is_new] = gpu_by_key_.emplace(key, static_cast<GpuIndex>(gpus_.size()));
+  const auto [at, is_new] = gpu_by_key_.emplace(base::hash128(key), static_cast<GpuIndex>(gpus_.size()));
   if (!is_new) return at->second;
   Gpu& gpu = gpus_.emplace_back();
-  gpu.identity = identity;
+  gpu.identity = PackedIdentity(identity);
+  gpu.has_uuid = !identity.uuid.empty();
+  gpu.has_model = !identity.model_raw.empty();
   if (restore) {
     if (const auto closed = restore(identity)) {
       gpu.closed_until = closed->time.unix_milliseconds;
@@ -89,8 +91,8 @@ GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity&
 }
 
 void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
-  if (gpu.identity.model_raw.empty() && !seen.model_raw.empty()) gpu.resolved = false;
-  samples::GpuIdentity& known = gpu.identity;
+  samples::GpuIdentity known = gpu.identity.unpacked();
+  if (known.model_raw.empty() && !seen.model_raw.empty()) gpu.resolved = false;
   fill(known.uuid, seen.uuid);
   fill(known.mig_profile, seen.mig_profile);
   fill(known.host, seen.host);
@@ -98,6 +100,9 @@ void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
   fill(known.pci_bus_id, seen.pci_bus_id);
   fill(known.model_raw, seen.model_raw);
   if (!seen.driver_version.empty()) known.driver_version = seen.driver_version;
+  gpu.identity = PackedIdentity(known);
+  gpu.has_uuid = !known.uuid.empty();
+  gpu.has_model = !known.model_raw.empty();
 }
 
 // Identity is (UUID, instance); without a UUID host and index, which join a GPU with a UUID that has the same.
@@ -114,23 +119,24 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
   } else {
     key = place;
   }
-  const auto known = gpu_by_key_.find(key);
+  const auto known = gpu_by_key_.find(base::hash128(key));
   if (known != gpu_by_key_.end()) {
     learn(gpus_[known->second], seen);
     return known->second;
   }
-  const auto same_place = has_place ? gpu_by_key_.find(place) : gpu_by_key_.end();
+  const auto same_place = has_place ? gpu_by_key_.find(base::hash128(place)) : gpu_by_key_.end();
   if (!seen.uuid.empty() && same_place != gpu_by_key_.end() &&
-      gpus_[same_place->second].identity.uuid.empty()) {
-    gpu_by_key_.emplace(key, same_place->second);
-    learn(gpus_[same_place->second], seen);
-    return same_place->second;
+      !gpus_[same_place->second].has_uuid) {
+    const GpuIndex same = same_place->second;
+    gpu_by_key_.emplace(base::hash128(key), same);
+    learn(gpus_[same], seen);
+    return same;
   }
   const GpuIndex index = make_gpu(key, seen);
   if (seen.uuid.empty()) {
     quality_.add("gpu_without_uuid", rollups::gpu_label(seen));
   } else if (has_place) {
-    gpu_by_key_[place] = index;  // the latest GPU in the slot, after a replacement
+    gpu_by_key_[base::hash128(place)] = index;  // the latest GPU in the slot, after a replacement
   }
   if (!seen.mig_instance.empty() && !seen.uuid.empty()) {
     samples::GpuIdentity whole = seen;
@@ -186,7 +192,7 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
   if (gpu.rows.size() >= options_.rows_per_gpu_max && time.unix_milliseconds > gpu.rows.back().unix_milliseconds) {
     return said(AddResult::kLimit);
   }
-  if (rules_.ignores(raw_metric, gpu.identity.driver_version)) {
+  if (rules_.ignores_any() && rules_.ignores(raw_metric, gpu.identity.unpacked().driver_version)) {
     quality_.add("ignored_metric", raw_metric);
     return said(AddResult::kNotOurs);
   }
@@ -214,7 +220,7 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
     const auto code = static_cast<std::size_t>(reading.reason());
     const bool names_place = ++absent_noted_[code] <= kPlacesNoted;
     quality_.add(samples::absent_reason_name(reading.reason()),
-                 names_place ? std::string(alias.raw_name) + " of " + rollups::gpu_label(gpu.identity) : "");
+                 names_place ? std::string(alias.raw_name) + " of " + rollups::gpu_label(gpu.identity.unpacked()) : "");
     const auto reason = static_cast<std::uint8_t>(code + 1);
     if (alias.metric == Metric::kTensorActive && row.tensor_reason == 0) row.tensor_reason = reason;
     if (alias.metric == Metric::kSmClock && row.clock_reason == 0) row.clock_reason = reason;
@@ -287,7 +293,7 @@ std::size_t LiveFleet::pending_row_count() const {
 
 std::size_t LiveFleet::memory_bytes() const {
   std::size_t bytes = bindings_.capacity() * sizeof(Binding) + gpus_.capacity() * sizeof(Gpu);
-  for (const Gpu& gpu : gpus_) bytes += gpu.rows.memory_bytes();
+  for (const Gpu& gpu : gpus_) bytes += gpu.rows.memory_bytes() + gpu.identity.memory_bytes();
   return bytes;
 }
 

@@ -25,9 +25,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tsl/robin_map.h>
+
+#include "base/hash.h"
 #include "catalog/metrics.h"
 #include "jobs/holder_table.h"
 #include "jobs/label_rules.h"
+#include "live/packed_identity.h"
 #include "live/pending_rows.h"
 #include "rollups/cell.h"
 #include "rollups/fleet.h"
@@ -41,7 +45,7 @@ inline constexpr std::string_view kSimulatedMetric = "flopsight_simulated";
 struct LiveOptions {
   rollups::FleetOptions fleet;  // of integrate, the window is ignored
   units::Seconds slot{60};
-  units::Seconds late{120};
+  units::Seconds late{60};
   units::Seconds idle{600};
   units::Seconds future_max{600};
   units::Seconds gap_attribution_max{3600};
@@ -124,7 +128,8 @@ class LiveFleet {
 
   std::size_t gpu_count() const { return gpus_.size(); }
   std::size_t label_set_count() const { return bindings_.size(); }
-  const samples::GpuIdentity& identity(GpuIndex gpu) const { return gpus_[gpu].identity; }
+  samples::GpuIdentity identity(GpuIndex gpu) const { return gpus_[gpu].identity.unpacked(); }
+  bool has_model(GpuIndex gpu) const { return gpus_[gpu].has_model; }
   units::Instant closed_until(GpuIndex gpu) const { return units::Instant{gpus_[gpu].closed_until}; }
   units::Instant last_sample(GpuIndex gpu) const { return units::Instant{gpus_[gpu].newest}; }
   const catalog::Device* device(GpuIndex gpu) const { return gpus_[gpu].device; }
@@ -143,12 +148,14 @@ class LiveFleet {
     std::uint8_t label_value = 0;  // 1 + index into label_values_; 0: no such label
   };
   struct Gpu {
-    samples::GpuIdentity identity;
+    PackedIdentity identity;
     const catalog::Device* device = nullptr;
     std::optional<model::ReferenceClock> reference;
     double weight = 1;
     float scraped_max_clock_hertz = 0;  // 0: not scraped
     bool resolved = false;
+    bool has_uuid = false;
+    bool has_model = false;
     bool calibrated = true;
     bool has_tensor = false;     // ever
     bool opened = false;         // closed_until is set
@@ -184,7 +191,7 @@ class LiveFleet {
   std::vector<Binding> bindings_;
   std::vector<std::string> label_values_;
   std::vector<Gpu> gpus_;
-  std::unordered_map<std::string, GpuIndex> gpu_by_key_;
+  tsl::robin_map<base::Hash128, GpuIndex, base::Hash128Hasher> gpu_by_key_;
   std::vector<std::vector<samples::HolderId>> holder_sets_{{}};
   std::map<std::vector<samples::HolderId>, HolderSetId> set_of_;
   std::unordered_map<std::uint64_t, HolderSetId> set_with_;  // (set, holder) to set

@@ -24,6 +24,13 @@ constexpr std::string_view kTensor = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE";
 constexpr std::string_view kClock = "DCGM_FI_DEV_SM_CLOCK";
 constexpr std::string_view kPower = "DCGM_FI_DEV_POWER_USAGE";
 
+// The tests count with a late window of two slots.
+LiveOptions late_by_two_minutes() {
+  LiveOptions options;
+  options.late = Seconds(120);
+  return options;
+}
+
 using Key = std::pair<std::string, std::string>;  // GPU label, job
 
 class Live : public testing::Test {
@@ -61,7 +68,7 @@ class Live : public testing::Test {
   double allocated(const Cell& cell) { return static_cast<double>(cell.allocated_microseconds()) / 1e6; }
 
   samples::QualityLog quality;
-  LiveFleet fleet{LiveOptions{}, jobs::LabelRules::builtin(), quality};
+  LiveFleet fleet{late_by_two_minutes(), jobs::LabelRules::builtin(), quality};
   Instant now{kStart};
   std::uint32_t segment = 1;
   std::map<Key, Cell> cells;
@@ -258,7 +265,7 @@ TEST_F(Live, what_was_closed_before_a_restart_is_context_and_not_counted_again) 
   close(true);
   const Cell whole = total("GPU-a", "train-0");
   cells.clear();
-  LiveFleet again(LiveOptions{}, jobs::LabelRules::builtin(), quality);
+  LiveFleet again(late_by_two_minutes(), jobs::LabelRules::builtin(), quality);
   again.restore = [](const samples::GpuIdentity&) { return ClosedUntil{Instant{kStart + 300'000}}; };
   again.set_replaying(true);
   const LabelView labels[] = {{"UUID", "GPU-a"}, {"Hostname", "n1"}, {"gpu", "0"},
@@ -283,7 +290,7 @@ struct Truth {
 // An hour of random scrapes, through the live fleet and, the oracle, integrated at once as a report does.
 Truth both_ways(unsigned seed, bool with_gaps, bool stream, samples::QualityLog& quality) {
   std::mt19937_64 random(seed);
-  LiveFleet live(LiveOptions{}, jobs::LabelRules::builtin(), quality);
+  LiveFleet live(late_by_two_minutes(), jobs::LabelRules::builtin(), quality);
   jobs::HolderTable holders;
   samples::GpuTimeline timeline;
   timeline.gpu.uuid = "GPU-a";

@@ -14,6 +14,8 @@ std::vector<units::Seconds> local_cadence(const std::vector<units::Instant>& tim
                                           units::Seconds otherwise) {
   std::vector<double> steps_seconds;
   std::vector<std::size_t> next_step;  // for each time, the index of the first step after it
+  steps_seconds.reserve(times.size());
+  next_step.reserve(times.size());
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (i > 0 && times[i] > times[i - 1]) {
       steps_seconds.push_back((times[i] - times[i - 1]).value);

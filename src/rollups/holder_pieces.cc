@@ -15,6 +15,7 @@ struct Held {
 std::vector<Held> bridged_holders(const samples::GpuTimeline& timeline, const Frame& frame,
                                   double bridge_intervals, samples::QualityLog& quality) {
   std::vector<Held> held;
+  held.reserve(timeline.scrapes.size());
   for (const samples::GpuScrape& s : timeline.scrapes) held.push_back({s.holders, false});
   std::uint64_t bridged = 0;
   std::size_t last_named = held.size();
@@ -43,6 +44,7 @@ std::vector<HolderPiece> holder_pieces(const samples::GpuTimeline& timeline, con
   const std::vector<Held> held =
       bridged_holders(timeline, frame, bridge_intervals, quality);
   std::vector<HolderPiece> pieces;
+  pieces.reserve(scrapes.size() + 2);
   const auto push = [&](units::Instant start, units::Instant end, const Held& who, bool seen,
                         const samples::GpuScrape* scrape = nullptr,
                         const samples::GpuScrape* next = nullptr) {

@@ -260,6 +260,7 @@ void integrate_instants(const samples::GpuTimeline& timeline, double weight,
 
 Frame frame_of(const samples::GpuTimeline& timeline, const IntegrateOptions& options) {
   std::vector<units::Instant> times;
+  times.reserve(timeline.scrapes.size());
   for (const GpuScrape& s : timeline.scrapes) times.push_back(s.time);
   Frame frame;
   frame.gap_intervals = options.gap_intervals;
@@ -278,6 +279,7 @@ void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderP
            FileJobs& file, double weight, AbsentReason uncovered, GpuTime& out,
            samples::QualityLog& quality) {
   std::vector<units::Instant> cuts;
+  cuts.reserve(2 * (measured.size() + held.size()));
   for (const auto& piece : measured) cuts.insert(cuts.end(), {piece.start, piece.end});
   for (const auto& piece : held) cuts.insert(cuts.end(), {piece.start, piece.end});
   if (!file.empty()) file.add_cuts(held, cuts);

@@ -129,6 +129,8 @@ std::vector<CounterStep> trusted_steps(const std::vector<const GpuScrape*>& rows
   const std::string label = gpu_label(out.gpu);
   std::vector<CounterStep> steps;
   bool any = false;
+  // Most exporters have none, and every GPU comes by here each minute.
+  if (std::none_of(rows.begin(), rows.end(), [](const GpuScrape* s) { return has_counters(*s); })) return {};
   for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
     steps.push_back(counter_step(*rows[i], *rows[i + 1], label, quality));
     any = any || steps.back().usable;
@@ -164,6 +166,7 @@ std::vector<CounterStep> trusted_steps(const std::vector<const GpuScrape*>& rows
 void extend_to_window(std::vector<MeasuredPiece>& pieces, const Frame& frame,
                       units::Seconds first_step) {
   std::vector<MeasuredPiece> kept;
+  kept.reserve(pieces.size());
   if (!pieces.empty()) {
     const units::Seconds before = pieces.front().start - frame.window.start;
     if (before.value > 0 && before <= first_step) pieces.front().start = frame.window.start;
@@ -212,6 +215,9 @@ std::vector<MeasuredPiece> measured_pieces(const samples::GpuTimeline& timeline,
   std::vector<const GpuScrape*> rows;
   std::vector<Reading> clock;
   std::vector<units::Instant> times;
+  rows.reserve(timeline.scrapes.size());
+  clock.reserve(timeline.scrapes.size());
+  times.reserve(timeline.scrapes.size());
   for (std::size_t i = 0; i < timeline.scrapes.size(); ++i) {
     if (!has_tensor_signal(timeline.scrapes[i])) continue;
     rows.push_back(&timeline.scrapes[i]);
@@ -223,6 +229,7 @@ std::vector<MeasuredPiece> measured_pieces(const samples::GpuTimeline& timeline,
   double multiplicity = 1;
   const std::vector<CounterStep> steps = trusted_steps(rows, clock, out, multiplicity, quality);
   std::vector<MeasuredPiece> pieces;
+  pieces.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const bool is_last = i + 1 == rows.size();
     MeasuredPiece piece;

@@ -222,10 +222,22 @@ base::Result<std::vector<JobRecord>> SqliteStore::jobs() {
 }
 
 base::Result<std::vector<GpuRecord>> SqliteStore::gpus() {
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement select, database_.prepare("SELECT id FROM gpus ORDER BY id"));
+  std::vector<GpuId> ids;
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, select.step());
+    if (!row) break;
+    ids.push_back(static_cast<GpuId>(select.integer(0)));
+  }
+  return gpus(ids);
+}
+
+base::Result<std::vector<GpuRecord>> SqliteStore::gpus(const std::vector<GpuId>& ids) {
   std::vector<GpuRecord> records;
-  for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    if (gpus_[i].first == 0) continue;
-    records.push_back({static_cast<GpuId>(i + 1), gpus_[i].identity, {gpus_[i].first}, {gpus_[i].closed_until}});
+  for (const GpuId id : ids) {
+    if (id < 1 || id > gpus_.size() || gpus_[id - 1].first == 0) continue;
+    FLOPSIGHT_ASSIGN_OR_RETURN(samples::GpuIdentity identity, names_of(id));
+    records.push_back({id, std::move(identity), {gpus_[id - 1].first}, {gpus_[id - 1].closed_until}});
   }
   return records;
 }

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kTables = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE gpus(
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, uuid TEXT NOT NULL, mig_instance TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, uuid TEXT NOT NULL, mig_instance TEXT NOT NULL,
   mig_profile TEXT NOT NULL, host TEXT NOT NULL, gpu_index TEXT NOT NULL, pci_bus_id TEXT NOT NULL,
   model_raw TEXT NOT NULL, driver_version TEXT NOT NULL, first_unix_milliseconds INTEGER);
 CREATE TABLE models(id INTEGER PRIMARY KEY, model_raw TEXT NOT NULL UNIQUE);

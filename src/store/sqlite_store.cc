@@ -25,13 +25,35 @@ void fill(std::string& into, const std::string& from, bool& changed) {
   changed = true;
 }
 
+constexpr std::string samples::GpuIdentity::*kNames[] = {
+    &samples::GpuIdentity::uuid,  &samples::GpuIdentity::mig_instance, &samples::GpuIdentity::mig_profile,
+    &samples::GpuIdentity::host,  &samples::GpuIdentity::index,        &samples::GpuIdentity::pci_bus_id,
+    &samples::GpuIdentity::model_raw, &samples::GpuIdentity::driver_version};
+constexpr const char* kGpuColumns =
+    "uuid, mig_instance, mig_profile, host, gpu_index, pci_bus_id, model_raw, driver_version";
+
+std::uint8_t known_names(const samples::GpuIdentity& identity) {
+  std::uint8_t bits = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    if (!(identity.*kNames[i]).empty()) bits = static_cast<std::uint8_t>(bits | 1U << i);
+  }
+  return bits;
+}
+
+// The columns kGpuColumns from `first` on.
+samples::GpuIdentity identity_of(const Statement& row, int first) {
+  samples::GpuIdentity identity;
+  for (int i = 0; i < 8; ++i) identity.*kNames[i] = std::string(row.text(first + i));
+  return identity;
+}
+
 }  // namespace
 
-std::string gpu_key(const samples::GpuIdentity& identity) {
+base::Hash128 gpu_key(const samples::GpuIdentity& identity) {
   if (!identity.uuid.empty()) {
-    return "u" + samples::normalized_uuid(identity.uuid) + '\0' + identity.mig_instance;
+    return base::hash128("u" + samples::normalized_uuid(identity.uuid) + '\0' + identity.mig_instance);
   }
-  return "i" + identity.host + '\0' + identity.index + '\0' + identity.mig_instance;
+  return base::hash128("i" + identity.host + '\0' + identity.index + '\0' + identity.mig_instance);
 }
 
 SqliteStore::SqliteStore(Database database, std::string path, SqliteStoreOptions options)
@@ -57,23 +79,16 @@ base::Status SqliteStore::load() {
         return encode_spread(*left);
       }));
   FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement gpus, database_.prepare("SELECT id, uuid, mig_instance, mig_profile, host, gpu_index, pci_bus_id, "
-                                        "model_raw, driver_version, first_unix_milliseconds FROM gpus ORDER BY id"));
+      Statement gpus, database_.prepare("SELECT id, first_unix_milliseconds, " + std::string(kGpuColumns) + " FROM gpus ORDER BY id"));
   for (;;) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, gpus.step());
     if (!row) break;
-    Gpu gpu;
-    std::string* const texts[] = {&gpu.identity.uuid, &gpu.identity.mig_instance, &gpu.identity.mig_profile,
-                                  &gpu.identity.host, &gpu.identity.index, &gpu.identity.pci_bus_id,
-                                  &gpu.identity.model_raw, &gpu.identity.driver_version};
-    for (int i = 0; i < 8; ++i) *texts[i] = std::string(gpus.text(i + 1));
-    gpu.first = gpus.integer(9);
-    gpu.dirty = false;
+    const samples::GpuIdentity identity = identity_of(gpus, 2);
     if (gpus.integer(0) != static_cast<std::int64_t>(gpus_.size()) + 1) {
       return base::Error{base::ErrorCode::kCorrupt, path_ + ": GPUs are missing from its table"};
     }
-    gpu_ids_.emplace(gpu_key(gpu.identity), static_cast<GpuId>(gpus_.size() + 1));
-    gpus_.push_back(std::move(gpu));
+    gpus_.push_back({gpu_key(identity), gpus.integer(1), 0, known_names(identity), false});
+    gpu_ids_.emplace(gpus_.back().key, static_cast<GpuId>(gpus_.size()));
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement jobs, database_.prepare("SELECT id, job, namespace, container, user, team, rule FROM jobs ORDER BY id"));
@@ -132,19 +147,36 @@ base::Status SqliteStore::load_checkpoint() {
   }
 }
 
+base::Result<samples::GpuIdentity> SqliteStore::names_of(GpuId id) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement select,
+                             database_.prepare("SELECT " + std::string(kGpuColumns) + " FROM gpus WHERE id = ?"));
+  select.bind(1, id);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, select.step());
+  return row ? identity_of(select, 0) : samples::GpuIdentity{};
+}
+
 GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
-  const auto [at, is_new] = gpu_ids_.emplace(gpu_key(identity), static_cast<GpuId>(gpus_.size() + 1));
+  const base::Hash128 key = gpu_key(identity);
+  const std::uint8_t names = known_names(identity);
+  const auto [at, is_new] = gpu_ids_.emplace(key, static_cast<GpuId>(gpus_.size() + 1));
+  const GpuId id = at->second;
   if (is_new) {
-    gpus_.push_back({identity, 0, 0, true});
-    return at->second;
+    gpus_.push_back({key, 0, 0, names, false});
+    new_names_[id] = identity;
+    return id;
   }
-  Gpu& known = gpus_[at->second - 1];
-  fill(known.identity.host, identity.host, known.dirty);
-  fill(known.identity.index, identity.index, known.dirty);
-  fill(known.identity.pci_bus_id, identity.pci_bus_id, known.dirty);
-  fill(known.identity.model_raw, identity.model_raw, known.dirty);
-  fill(known.identity.driver_version, identity.driver_version, known.dirty);
-  return at->second;
+  Gpu& known = gpus_[id - 1];
+  if ((names & ~known.names) == 0) return id;
+  // Seldom: an exporter that says more than the one before.
+  auto change = new_names_.find(id);
+  if (change == new_names_.end()) {
+    auto before = names_of(id);
+    change = new_names_.emplace(id, before.ok() ? std::move(before).value() : identity).first;
+  }
+  bool changed = false;
+  for (const auto name : kNames) fill(change->second.*name, identity.*name, changed);
+  known.names = static_cast<std::uint8_t>(known.names | names);
+  return id;
 }
 
 JobId SqliteStore::job(const samples::Holder& holder) {
@@ -173,10 +205,10 @@ const std::string& SqliteStore::model_name(ModelId id) const {
   return id >= 1 && id <= models_.size() ? models_[id - 1] : unknown;
 }
 
-std::vector<std::pair<std::string, units::Instant>> SqliteStore::closed_until() const {
-  std::vector<std::pair<std::string, units::Instant>> out;
+std::vector<std::pair<base::Hash128, units::Instant>> SqliteStore::closed_until() const {
+  std::vector<std::pair<base::Hash128, units::Instant>> out;
   for (const Gpu& gpu : gpus_) {
-    if (gpu.closed_until != 0) out.emplace_back(gpu_key(gpu.identity), units::Instant{gpu.closed_until});
+    if (gpu.closed_until != 0) out.emplace_back(gpu.key, units::Instant{gpu.closed_until});
   }
   return out;
 }
@@ -203,7 +235,7 @@ base::Status SqliteStore::add(const GpuCell& cell, ModelId model) {
   const std::int64_t start = cell.slot_start.unix_milliseconds;
   if (gpu.first == 0 || start < gpu.first) {
     gpu.first = start;
-    gpu.dirty = true;
+    gpu.first_changed = true;
   }
   JobCell& merged = job_cells_[{start, cell.job, model}];
   merged.job = cell.job;
@@ -369,18 +401,21 @@ base::Status SqliteStore::write_job_cells(std::int64_t slot_seconds, const Merge
 base::Status SqliteStore::write_names() {
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement gpu_row,
-      database_.prepare("INSERT OR REPLACE INTO gpus VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    Gpu& gpu = gpus_[i];
-    if (!gpu.dirty) continue;
-    gpu_row.bind(1, static_cast<std::int64_t>(i + 1));
-    const samples::GpuIdentity& id = gpu.identity;
-    const std::string key = gpu_key(id);
-    const std::string* const texts[] = {&key, &id.uuid, &id.mig_instance, &id.mig_profile, &id.host,
-                                        &id.index, &id.pci_bus_id, &id.model_raw, &id.driver_version};
-    for (int t = 0; t < 9; ++t) gpu_row.bind_text(t + 2, *texts[t]);
-    gpu_row.bind(11, gpu.first);
+      database_.prepare("INSERT OR REPLACE INTO gpus(id, first_unix_milliseconds, " + std::string(kGpuColumns) +
+                        ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (const auto& [id, identity] : new_names_) {
+    gpu_row.bind(1, id);
+    gpu_row.bind(2, gpus_[id - 1].first);
+    for (int i = 0; i < 8; ++i) gpu_row.bind_text(3 + i, identity.*kNames[i]);
     FLOPSIGHT_RETURN_IF_ERROR(gpu_row.run());
+  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement first_seen,
+                             database_.prepare("UPDATE gpus SET first_unix_milliseconds = ? WHERE id = ?"));
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    if (!gpus_[i].first_changed) continue;
+    first_seen.bind(1, gpus_[i].first);
+    first_seen.bind(2, static_cast<std::int64_t>(i + 1));
+    FLOPSIGHT_RETURN_IF_ERROR(first_seen.run());
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement job_row,
                              database_.prepare("INSERT OR REPLACE INTO jobs VALUES(?, ?, ?, ?, ?, ?, ?)"));
@@ -475,7 +510,8 @@ base::Status SqliteStore::commit(const Checkpoint& checkpoint) {
   }
   flushing_ = false;
   log_segment_ = checkpoint.log_segment;
-  for (Gpu& gpu : gpus_) gpu.dirty = false;
+  for (Gpu& gpu : gpus_) gpu.first_changed = false;
+  new_names_.clear();
   for (Job& job : jobs_) job.dirty = false;
   models_dirty_.assign(models_.size(), false);
   return {};

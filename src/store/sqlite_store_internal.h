@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tsl/robin_map.h>
+
 #include "store/sqlite.h"
 #include "store/store.h"
 
@@ -46,24 +48,27 @@ class SqliteStore : public Store {
   base::Status commit(const Checkpoint& checkpoint) override;
   void roll_back() override;
   std::uint32_t log_segment() const override { return log_segment_; }
-  std::vector<std::pair<std::string, units::Instant>> closed_until() const override;
+  std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
 
   base::Result<std::vector<JobTotal>> job_totals(units::Window window) override;
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
   base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobRecord>> jobs() override;
   base::Result<std::vector<GpuRecord>> gpus() override;
+  base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) override;
   base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) override;
   base::Result<bool> maintain(units::Instant now, const Retention& retention) override;
   base::Result<StoreSize> size() override;
   std::vector<std::string> take_notes() override;
 
  private:
+  // Names stay in the file: of a million GPUs they are most of what there is.
   struct Gpu {
-    samples::GpuIdentity identity;
+    base::Hash128 key;
     std::int64_t first = 0;
     std::int64_t closed_until = 0;
-    bool dirty = true;
+    std::uint8_t names = 0;  // which are known, a bit each
+    bool first_changed = false;
   };
   struct Job {
     samples::Holder holder;
@@ -88,6 +93,7 @@ class SqliteStore : public Store {
   base::Status write_checkpoint(const Checkpoint& checkpoint);
   void extend_span(const GpuCell& cell);
   base::Status load_checkpoint();
+  base::Result<samples::GpuIdentity> names_of(GpuId id);
 
   base::Status read_blocks(BlockKind kind, std::optional<std::int64_t> group, units::Window window,
                            const std::function<base::Status(const BlockRow&)>& sink);
@@ -111,7 +117,8 @@ class SqliteStore : public Store {
   std::vector<std::string> notes_;
 
   std::vector<Gpu> gpus_;  // id - 1
-  std::unordered_map<std::string, GpuId> gpu_ids_;
+  tsl::robin_map<base::Hash128, GpuId, base::Hash128Hasher> gpu_ids_;
+  std::map<GpuId, samples::GpuIdentity> new_names_;  // to be written
   std::vector<Job> jobs_;
   std::unordered_map<std::string, JobId> job_ids_;
   std::vector<std::string> models_;

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "rollups/cell.h"
 #include "samples/gpu.h"
@@ -23,8 +24,8 @@
 
 namespace flopsight::store {
 
-// Identity without spelling.
-std::string gpu_key(const samples::GpuIdentity& identity);
+// Identity without spelling, as a number.
+base::Hash128 gpu_key(const samples::GpuIdentity& identity);
 
 struct JobRecord {
   JobId id = 0;
@@ -99,7 +100,7 @@ class Store {
 
   virtual std::uint32_t log_segment() const = 0;
   // By gpu_key(), of all GPUs that were ever closed.
-  virtual std::vector<std::pair<std::string, units::Instant>> closed_until() const = 0;
+  virtual std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const = 0;
 
   // All jobs, "nobody" included, by (job, model). Windows are widened to whole slots.
   virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window) = 0;
@@ -109,6 +110,7 @@ class Store {
   virtual base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) = 0;
   virtual base::Result<std::vector<JobRecord>> jobs() = 0;
   virtual base::Result<std::vector<GpuRecord>> gpus() = 0;
+  virtual base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) = 0;
   virtual base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) = 0;
 
   // A bounded piece of housekeeping: merging small blocks, coarsening old ones, forgetting the oldest. True: there is more.

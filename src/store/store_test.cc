@@ -206,7 +206,7 @@ TEST_F(StoreTest, where_each_gpu_is_closed_survives_a_restart) {
   identity.uuid = "gpu-2";
   const auto closed = store_->closed_until();
   ASSERT_EQ(closed.size(), 2U);
-  EXPECT_EQ(closed[1].first, gpu_key(identity));
+  EXPECT_TRUE(closed[1].first == gpu_key(identity));
   EXPECT_EQ(closed[1].second.unix_milliseconds, kDay + 6 * kMinute);
 }
 
