@@ -197,10 +197,10 @@ LabelPairs stored_host_labels(const Timetable& timetable, std::uint32_t host) {
 
 LabelPairs stored_labels(const Timetable& timetable, const Row& row, std::uint32_t labels_min) {
   LabelPairs out = stored_host_labels(timetable, row.gpu / timetable.options().gpus_per_host);
-  for (auto& [name, value] : exporter_labels(timetable, row)) {
-    if (value.empty()) continue;
-    const bool taken = std::any_of(out.begin(), out.end(), [&](const auto& label) { return label.first == name; });
-    out.emplace_back(taken ? "exported_" + name : name, std::move(value));
+  for (auto& own : exporter_labels(timetable, row)) {
+    if (own.second.empty()) continue;
+    const bool taken = std::any_of(out.begin(), out.end(), [&](const auto& label) { return label.first == own.first; });
+    out.emplace_back(taken ? "exported_" + own.first : own.first, std::move(own.second));
   }
   for (std::uint32_t i = 0; out.size() + 1 < labels_min; ++i) {
     out.emplace_back("label_extra_" + base36(i), "value-" + base36(i));
