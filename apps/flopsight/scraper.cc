@@ -61,6 +61,13 @@ std::size_t open_files_max() {
   return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 18));
 }
 
+// Counts; a label block of before is not parsed again, but few are kept.
+wire::ExpositionParser counting_parser() {
+  wire::ExpositionParser::Options options;
+  options.label_sets_max = kLabelSetsKept;
+  return wire::ExpositionParser(options);
+}
+
 class Counter : public wire::ExpositionSink {
  public:
   void sample(const wire::ExpositionSample&) override { ++samples; }
@@ -144,7 +151,7 @@ class Scraper::Loop {
   net::HttpClient http_;
   std::size_t parallel_max_;
   std::atomic<bool> stopping_ = false;
-  wire::ExpositionParser parser_;
+  wire::ExpositionParser parser_ = counting_parser();
   std::uint32_t parser_uses_ = 0;
 
   // Turns, soonest first; one for each target that is not being read.
