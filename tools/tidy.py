@@ -82,7 +82,7 @@ OWNERS = {
 # The C and POSIX headers in use; anything else with a dot or a slash is a library without an owner.
 SYSTEM_HEADER = re.compile(
     r"[a-z_0-9]+|(?:sys|arpa|netinet)/\w+\.h|"
-    r"(?:dlfcn|fcntl|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h")
+    r"(?:dlfcn|fcntl|malloc|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h")
 
 # What a number in a header measures, as a word of its name ("power_watts_max", "gpu_hours_lost"). A scale
 # turns one unit into another and has none of its own.

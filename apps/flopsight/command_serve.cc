@@ -5,6 +5,8 @@
 #include <ctime>
 #include <ostream>
 
+#include <malloc.h>
+
 #include "base/file.h"
 #include "base/text.h"
 #include "demo_fleet.h"
@@ -216,6 +218,8 @@ class Service {
     if (trouble != trouble_) say(env_, trouble.empty() ? "samples are taken again" : "not taking samples: " + trouble);
     trouble_ = trouble;
     for (const std::string& note : ingest_->take_notes()) say(env_, note);
+    // What a flush needed for a moment goes back to the system instead of staying with the allocator.
+    malloc_trim(0);
   }
 
   void reload() {
@@ -268,6 +272,8 @@ int run_serve(const ServeArguments& arguments, const Env& env) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  // Arenas of a dozen threads would keep a dozen times what one of them needed once.
+  mallopt(M_ARENA_MAX, 2);
   Result<Loaded> loaded = load(arguments.config_path, arguments.flags);
   if (!loaded.ok()) return fail(loaded.error(), env);
   Service service(arguments, env, std::move(loaded).value());

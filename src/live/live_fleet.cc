@@ -222,8 +222,8 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
     quality_.add(samples::absent_reason_name(reading.reason()),
                  names_place ? std::string(alias.raw_name) + " of " + rollups::gpu_label(gpu.identity.unpacked()) : "");
     const auto reason = static_cast<std::uint8_t>(code + 1);
-    if (alias.metric == Metric::kTensorActive && row.tensor_reason == 0) row.tensor_reason = reason;
-    if (alias.metric == Metric::kSmClock && row.clock_reason == 0) row.clock_reason = reason;
+    if (alias.metric == Metric::kTensorActive && row.tensor_reason() == 0) row.set_tensor_reason(reason);
+    if (alias.metric == Metric::kSmClock && row.clock_reason() == 0) row.set_clock_reason(reason);
     return AddResult::kKept;
   }
   if (alias.metric == Metric::kSmClockMax) {
@@ -247,9 +247,7 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
     }
     return AddResult::kDuplicate;
   }
-  const double before = gpu.rows.value(at, *slot);
-  const bool same = std::abs(before - reading.value()) <= 1e-6 * std::abs(before) + 1e-9;
-  if (!same) quality_.add("conflicting_duplicate", "");
+  if (!gpu.rows.same(at, *slot, reading.value())) quality_.add("conflicting_duplicate", "");
   return AddResult::kDuplicate;
 }
 

@@ -1,6 +1,8 @@
 #include "live/pending_rows.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "base/check.h"
 
@@ -11,14 +13,41 @@ using catalog::Metric;
 using samples::Absent;
 using samples::AbsentReason;
 
-// The order of the slots: floats first, then the energy counter and the cycle counters.
-constexpr std::array<Metric, kFloatSlots + kDoubleSlots> kSlots = {
-    Metric::kTensorActive, Metric::kSmClock,       Metric::kSmActive, Metric::kGraphicsEngineActive,
-    Metric::kDramActive,   Metric::kGpuUtil,       Metric::kPower,    Metric::kEventReasons,
-    Metric::kPcieTx,       Metric::kPcieRx,        Metric::kNvlinkTx, Metric::kNvlinkRx,
+constexpr std::size_t kShortsFrom = kFloatSlots;
+constexpr std::size_t kRatesFrom = kShortsFrom + kRatioSlots;
+constexpr std::size_t kBitsFrom = kRatesFrom + kRateSlots;
+constexpr std::size_t kDoublesFrom = kBitsFrom + kBitSlots;
+
+constexpr std::array<Metric, kDoublesFrom + kDoubleSlots> kSlots = {
+    Metric::kTensorActive, Metric::kSmClock,         Metric::kPower,          Metric::kSmActive,
+    Metric::kDramActive,   Metric::kGraphicsEngineActive, Metric::kGpuUtil,   Metric::kPcieTx,
+    Metric::kPcieRx,       Metric::kNvlinkTx,        Metric::kNvlinkRx,       Metric::kEventReasons,
     Metric::kEnergy,       Metric::kSmCyclesElapsed, Metric::kSmCyclesActive, Metric::kMmaCyclesActive};
-constexpr std::uint8_t kEnergySlot = kFloatSlots;
 static_assert(kSlots.size() <= 16, "PendingRow::present has 16 bits");
+
+// 1.31 is the most that 16 bits hold; the catalogue takes nothing above 1.2.
+constexpr double kRatioSteps = 50'000;
+
+// The upper half of a float, rounded: 8 bits of precision over its whole range.
+std::uint16_t to_short_rate(double value) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  return static_cast<std::uint16_t>((bits + 0x8000U) >> 16);
+}
+double from_short_rate(std::uint16_t bits) {
+  return static_cast<double>(std::bit_cast<float>(std::uint32_t{bits} << 16));
+}
+
+std::uint16_t to_short(std::size_t slot, double value) {
+  if (slot < kRatesFrom) return static_cast<std::uint16_t>(std::lround(value * kRatioSteps));
+  if (slot < kBitsFrom) return to_short_rate(value);
+  // Bits without a meaning are not kept.
+  return static_cast<std::uint16_t>(static_cast<std::uint64_t>(value) & 0xFFFF);
+}
+double from_short(std::size_t slot, std::uint16_t bits) {
+  if (slot < kRatesFrom) return bits / kRatioSteps;
+  if (slot < kBitsFrom) return from_short_rate(bits);
+  return bits;
+}
 
 constexpr std::array<std::int8_t, catalog::kMetricCount> slots_by_metric() {
   std::array<std::int8_t, catalog::kMetricCount> out{};
@@ -76,22 +105,32 @@ const PendingRow* PendingRows::find(std::int64_t unix_milliseconds) const {
 }
 
 double PendingRows::value(std::size_t i, std::uint8_t slot) const {
-  if (slot < kFloatSlots) return static_cast<double>(rows_[i].values[slot]);
-  if (slot == kEnergySlot) return rows_[i].energy_joules;
-  return cycles_[i].*kCycleFields[slot - kEnergySlot - 1];
+  const PendingRow& row = rows_[i];
+  if (slot < kFloatSlots) return static_cast<double>(row.floats[slot]);
+  if (slot < kDoublesFrom) return from_short(slot, row.shorts[slot - kShortsFrom]);
+  if (slot == kDoublesFrom) return row.energy_joules;
+  return cycles_[i].*kCycleFields[slot - kDoublesFrom - 1];
 }
 
 void PendingRows::set(std::size_t i, std::uint8_t slot, double value) {
   PendingRow& row = rows_[i];
   row.present = static_cast<std::uint16_t>(row.present | 1U << slot);
   if (slot < kFloatSlots) {
-    row.values[slot] = static_cast<float>(value);
-  } else if (slot == kEnergySlot) {
+    row.floats[slot] = static_cast<float>(value);
+  } else if (slot < kDoublesFrom) {
+    row.shorts[slot - kShortsFrom] = to_short(slot, value);
+  } else if (slot == kDoublesFrom) {
     row.energy_joules = value;
   } else {
     if (cycles_.empty()) cycles_.resize(rows_.size());
-    cycles_[i].*kCycleFields[slot - kEnergySlot - 1] = value;
+    cycles_[i].*kCycleFields[slot - kDoublesFrom - 1] = value;
   }
+}
+
+bool PendingRows::same(std::size_t i, std::uint8_t slot, double value) const {
+  if (slot >= kShortsFrom && slot < kDoublesFrom) return rows_[i].shorts[slot - kShortsFrom] == to_short(slot, value);
+  const double here = this->value(i, slot);
+  return std::abs(here - value) <= 1e-6 * std::abs(here) + 1e-9;
 }
 
 void PendingRows::drop_before(std::size_t first) {
@@ -127,7 +166,7 @@ samples::GpuScrape PendingRows::scrape(std::size_t i,
   samples::GpuScrape out;
   out.time = units::Instant{row.unix_milliseconds};
   out.holders = holders;
-  const std::size_t slots = cycles_.empty() ? kFloatSlots + 1 : kSlots.size();
+  const std::size_t slots = cycles_.empty() ? kDoublesFrom + 1 : kSlots.size();
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const auto s = static_cast<std::uint8_t>(slot);
     if (has(i, s)) out.reading(kSlots[slot]) = value(i, s);
@@ -137,8 +176,8 @@ samples::GpuScrape PendingRows::scrape(std::size_t i,
       out.reading(metric) = Absent{static_cast<AbsentReason>(reason - 1)};
     }
   };
-  explain(Metric::kTensorActive, row.tensor_reason);
-  explain(Metric::kSmClock, row.clock_reason);
+  explain(Metric::kTensorActive, row.tensor_reason());
+  explain(Metric::kSmClock, row.clock_reason());
   return out;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
-// The scrapes of one GPU that are not rolled up yet, in a form that fits a million GPUs: single precision (seven digits,
-// where exporters print six), one bit for presence, ascending in time, late ones put where they belong.
+// The scrapes of one GPU that are not rolled up yet, in a form that fits a million GPUs: 56 bytes a scrape, ascending in
+// time, late ones put where they belong. What OFU is made of (tensor activity, clock) and power have single precision, seven
+// digits where exporters print six; counters have double. What stands beside OFU has 16 bits: activities in steps of 1/50,000,
+// byte rates to 0.4 %, rounded to nearest.
 //
 // Reasons of absence are kept where they change the answer: for tensor activity and for the clock.
 // Threads: values.
@@ -21,20 +23,31 @@ using HolderSetId = std::uint32_t;  // 0: nobody
 // Where a metric lies in a row; nothing when it is not rolled up.
 std::optional<std::uint8_t> row_slot(catalog::Metric metric);
 
-inline constexpr std::size_t kFloatSlots = 12;
+// Slots by how they are kept, in this order.
+inline constexpr std::size_t kFloatSlots = 3;   // tensor activity, clock, power
+inline constexpr std::size_t kRatioSlots = 4;   // activities beside OFU
+inline constexpr std::size_t kRateSlots = 4;    // bytes a second
+inline constexpr std::size_t kBitSlots = 1;     // clock event reasons
 inline constexpr std::size_t kDoubleSlots = 4;  // counters: energy and the three cycle counters
 
 struct PendingRow {
   std::int64_t unix_milliseconds = 0;
-  HolderSetId holders = 0;
-  std::uint16_t present = 0;       // bit per slot
-  std::uint16_t log_segment = 0;   // where the oldest of its samples is logged, modulo 2^16
-  std::uint8_t tensor_reason = 0;  // 1 + AbsentReason; 0: none
-  std::uint8_t clock_reason = 0;
-  bool device_utilization = false;  // utilisation came without a holder: the device's own
-  std::array<float, kFloatSlots> values{};
   double energy_joules = 0;
+  HolderSetId holders = 0;
+  std::uint16_t present = 0;      // bit per slot
+  std::uint16_t log_segment = 0;  // where the oldest of its samples is logged, modulo 2^16
+  std::array<float, kFloatSlots> floats{};
+  std::array<std::uint16_t, kRatioSlots + kRateSlots + kBitSlots> shorts{};
+  std::uint8_t reasons = 0;         // 1 + AbsentReason of tensor activity, and of the clock above it; 0: none
+  bool device_utilization = false;  // utilisation came without a holder: the device's own
+
+  std::uint8_t tensor_reason() const { return reasons & 0xF; }
+  std::uint8_t clock_reason() const { return reasons >> 4; }
+  void set_tensor_reason(std::uint8_t reason) { reasons = static_cast<std::uint8_t>((reasons & 0xF0) | reason); }
+  void set_clock_reason(std::uint8_t reason) { reasons = static_cast<std::uint8_t>((reasons & 0xF) | reason << 4); }
 };
+static_assert(sizeof(PendingRow) == 56);
+static_assert(samples::kAbsentReasonCount < 15, "a reason and none have four bits");
 
 struct CycleCounters {
   double elapsed = 0;
@@ -60,6 +73,8 @@ class PendingRows {
   bool has(std::size_t i, std::uint8_t slot) const { return (rows_[i].present >> slot & 1) != 0; }
   double value(std::size_t i, std::uint8_t slot) const;
   void set(std::size_t i, std::uint8_t slot, double value);
+  // Whether the value is the one there, as far as a row can tell values apart.
+  bool same(std::size_t i, std::uint8_t slot, double value) const;
 
   // Forgets all before row `first`, but for the times of the last few, which tell the cadence.
   void drop_before(std::size_t first);
