@@ -53,6 +53,8 @@ struct Ingest::Names {
   tsl::robin_map<std::string, live::MetricUse, TextHash, TextEqual> metrics;
   tsl::robin_map<wire::LabelsKey, live::LabelSetId, KeyHash> label_sets;
 
+  Names() { label_sets.max_load_factor(0.85F); }
+
   live::MetricUse use_of(std::string_view metric) {
     const auto at = metrics.find(metric);
     if (at != metrics.end()) return at->second;

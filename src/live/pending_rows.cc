@@ -62,7 +62,7 @@ constexpr auto kSlotOf = slots_by_metric();
 constexpr double CycleCounters::*kCycleFields[] = {&CycleCounters::elapsed, &CycleCounters::active,
                                                    &CycleCounters::mma};
 
-constexpr std::size_t kGrowRows = 4;
+constexpr std::size_t kGrowRows = 2;
 
 bool is_before(const PendingRow& row, std::int64_t time) { return row.unix_milliseconds < time; }
 

@@ -13,6 +13,9 @@ using rollups::CellField;
 
 // GPU cells held back before their groups are written, so that a flush of a million GPUs fits in memory.
 constexpr std::size_t kCellsHeldMax = 16'384;
+// As many new names are held back.
+constexpr std::size_t kNamesHeldMax = 4'096;
+constexpr float kFullTable = 0.85F;
 constexpr int kCompressionLevel = 3;
 
 std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
@@ -60,7 +63,9 @@ SqliteStore::SqliteStore(Database database, std::string path, SqliteStoreOptions
     : database_(std::move(database)),
       path_(std::move(path)),
       options_(options),
-      slot_seconds_(std::llround(options.slot.value)) {}
+      slot_seconds_(std::llround(options.slot.value)) {
+  gpu_ids_.max_load_factor(kFullTable);
+}
 
 void SqliteStore::note(std::string line) {
   constexpr std::size_t kNotesMax = 100;
@@ -142,8 +147,8 @@ base::Status SqliteStore::load_checkpoint() {
     const auto gpu = static_cast<GpuId>(spans.integer(2));
     if (gpu < 1 || gpu > gpus_.size()) continue;
     // One that is open went on up to where its GPU was closed.
-    open_spans_[gpu].push_back({static_cast<JobId>(spans.integer(1)), spans.integer(0), spans.integer(3),
-                                gpus_[gpu - 1].closed_until});
+    add_span(gpu, {static_cast<JobId>(spans.integer(1)), spans.integer(0), spans.integer(3),
+                   gpus_[gpu - 1].closed_until});
   }
 }
 
@@ -247,6 +252,7 @@ base::Status SqliteStore::add(const GpuCell& cell, ModelId model) {
     merged.spread.add(static_cast<double>(cell.cell[CellField::kDelivered]) / static_cast<double>(measured), measured);
   }
   if (cell.job != 0) extend_span(cell);
+  if (new_names_.size() >= kNamesHeldMax) FLOPSIGHT_RETURN_IF_ERROR(write_gpu_names());
   const std::uint32_t group = cell.gpu / kGroupSize;
   if (gpu_cells_held_ >= kCellsHeldMax && gpu_cells_.count(group) == 0) {
     while (!gpu_cells_.empty()) FLOPSIGHT_RETURN_IF_ERROR(write_gpu_group(gpu_cells_.begin()->first));
@@ -257,22 +263,44 @@ base::Status SqliteStore::add(const GpuCell& cell, ModelId model) {
   return {};
 }
 
+// Calls use(span) for each span of the GPU that may go on; those for which it says false are taken out.
+void SqliteStore::keep_spans(GpuId gpu, const std::function<bool(Span&)>& use) {
+  if (first_spans_.size() < gpu) first_spans_.resize(gpus_.size());
+  Span& first = first_spans_[gpu - 1];
+  if (first.job != 0 && !use(first)) first = Span{};
+  const auto more = more_spans_.find(gpu);
+  if (more == more_spans_.end()) return;
+  std::erase_if(more->second, [&](Span& span) { return !use(span); });
+  if (more->second.empty()) more_spans_.erase(more);
+}
+
+void SqliteStore::add_span(GpuId gpu, const Span& span) {
+  if (first_spans_.size() < gpu) first_spans_.resize(gpus_.size());
+  Span& first = first_spans_[gpu - 1];
+  if (first.job == 0) {
+    first = span;
+  } else {
+    more_spans_[gpu].push_back(span);
+  }
+}
+
 void SqliteStore::extend_span(const GpuCell& cell) {
   const std::int64_t start = cell.slot_start.unix_milliseconds;
   const std::int64_t end = start + milliseconds(slot_seconds_);
-  std::vector<Span>& spans = open_spans_[cell.gpu];
-  // Cells of a GPU come in order: what did not reach this slot's start is over.
-  std::erase_if(spans, [&](const Span& span) {
-    if (span.end >= start) return false;
-    spans_to_write_.emplace_back(cell.gpu, span);
+  bool extended = false;
+  keep_spans(cell.gpu, [&](Span& span) {
+    // Cells of a GPU come in order: what did not reach this slot's start is over.
+    if (span.end < start) {
+      spans_to_write_.emplace_back(cell.gpu, span);
+      return false;
+    }
+    if (span.job == cell.job) {
+      span.end = std::max(span.end, end);
+      extended = true;
+    }
     return true;
   });
-  const auto same = std::find_if(spans.begin(), spans.end(), [&](const Span& s) { return s.job == cell.job; });
-  if (same != spans.end()) {
-    same->end = std::max(same->end, end);
-  } else {
-    spans.push_back({cell.job, 0, start, end});
-  }
+  if (!extended) add_span(cell.gpu, {cell.job, 0, start, end});
 }
 
 base::Status SqliteStore::write_block(BlockKind kind, std::int64_t slot_seconds, std::int64_t group,
@@ -398,7 +426,7 @@ base::Status SqliteStore::write_job_cells(std::int64_t slot_seconds, const Merge
   return {};
 }
 
-base::Status SqliteStore::write_names() {
+base::Status SqliteStore::write_gpu_names() {
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement gpu_row,
       database_.prepare("INSERT OR REPLACE INTO gpus(id, first_unix_milliseconds, " + std::string(kGpuColumns) +
@@ -409,6 +437,12 @@ base::Status SqliteStore::write_names() {
     for (int i = 0; i < 8; ++i) gpu_row.bind_text(3 + i, identity.*kNames[i]);
     FLOPSIGHT_RETURN_IF_ERROR(gpu_row.run());
   }
+  new_names_.clear();
+  return {};
+}
+
+base::Status SqliteStore::write_names() {
+  FLOPSIGHT_RETURN_IF_ERROR(write_gpu_names());
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement first_seen,
                              database_.prepare("UPDATE gpus SET first_unix_milliseconds = ? WHERE id = ?"));
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
@@ -461,19 +495,21 @@ base::Status SqliteStore::write_spans() {
   };
   for (const auto& [gpu, span] : spans_to_write_) FLOPSIGHT_RETURN_IF_ERROR(write_closed(gpu, span));
   spans_to_write_.clear();
-  for (auto& [gpu, spans] : open_spans_) {
-    for (auto span = spans.begin(); span != spans.end();) {
-      if (span->end < gpus_[gpu - 1].closed_until) {
-        FLOPSIGHT_RETURN_IF_ERROR(write_closed(gpu, *span));
-        span = spans.erase(span);
-        continue;
+  base::Status failed;
+  for (GpuId gpu = 1; gpu <= gpus_.size(); ++gpu) {
+    keep_spans(gpu, [&](Span& span) {
+      if (!failed.ok()) return true;
+      if (span.end < gpus_[gpu - 1].closed_until) {
+        failed = write_closed(gpu, span);
+        return false;
       }
-      if (span->row == 0) {
-        FLOPSIGHT_RETURN_IF_ERROR(write_new(gpu, *span, true));
-        span->row = database_.last_rowid();
+      if (span.row == 0) {
+        failed = write_new(gpu, span, true);
+        span.row = database_.last_rowid();
       }
-      ++span;
-    }
+      return true;
+    });
+    FLOPSIGHT_RETURN_IF_ERROR(failed);
   }
   return {};
 }
@@ -511,7 +547,6 @@ base::Status SqliteStore::commit(const Checkpoint& checkpoint) {
   flushing_ = false;
   log_segment_ = checkpoint.log_segment;
   for (Gpu& gpu : gpus_) gpu.first_changed = false;
-  new_names_.clear();
   for (Job& job : jobs_) job.dirty = false;
   models_dirty_.assign(models_.size(), false);
   return {};

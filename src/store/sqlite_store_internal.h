@@ -84,6 +84,7 @@ class SqliteStore : public Store {
   using Merged = std::map<JobKey, JobCell>;
 
   base::Status write_names();
+  base::Status write_gpu_names();
   base::Status write_gpu_group(std::uint32_t group);
   base::Status write_jobs();
   base::Status write_job_cells(std::int64_t slot_seconds, const Merged& cells);
@@ -92,6 +93,8 @@ class SqliteStore : public Store {
                            std::size_t cells, std::string_view bytes);
   base::Status write_checkpoint(const Checkpoint& checkpoint);
   void extend_span(const GpuCell& cell);
+  void keep_spans(GpuId gpu, const std::function<bool(Span&)>& use);
+  void add_span(GpuId gpu, const Span& span);
   base::Status load_checkpoint();
   base::Result<samples::GpuIdentity> names_of(GpuId id);
 
@@ -131,7 +134,8 @@ class SqliteStore : public Store {
   std::size_t gpu_cells_held_ = 0;
   Merged job_cells_;
   // Spans of each GPU that may go on; and what has to be written of them.
-  std::unordered_map<GpuId, std::vector<Span>> open_spans_;
+  std::vector<Span> first_spans_;  // by id - 1; job 0: none
+  std::map<GpuId, std::vector<Span>> more_spans_;  // of GPUs that are shared
   std::vector<std::pair<GpuId, Span>> spans_to_write_;  // closed, or new
 };
 
