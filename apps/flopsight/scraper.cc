@@ -21,6 +21,8 @@ constexpr std::uint32_t kBackOffMax = 10;  // intervals
 constexpr std::uint32_t kFailuresBeforeBackOff = 2;
 constexpr std::size_t kErrorTextBytesMax = 400;
 constexpr milliseconds kPollMax{500};
+constexpr std::size_t kCrowd = 100;
+constexpr milliseconds kCrowdPause{10};
 constexpr std::uint32_t kLabelSetsKept = 20'000;
 constexpr std::string_view kAccept =
     "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5";
@@ -91,6 +93,8 @@ class Scraper::Loop {
 
   void run() {
     while (!stopping_) {
+      // libcurl looks at every transfer for every event of one; where hundreds hang, events are better taken together.
+      if (http_.in_flight() > kCrowd) std::this_thread::sleep_for(kCrowdPause);
       take_targets();
       const Clock::time_point next = begin_due();
       const auto wait = std::chrono::ceil<milliseconds>(next - Clock::now());

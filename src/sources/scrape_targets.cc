@@ -164,7 +164,10 @@ base::Result<ScrapeTarget> parse_scrape_target(std::string_view entry) {
 base::Result<std::vector<ScrapeTarget>> parse_file_sd(std::string_view text, const std::string& place,
                                                       std::size_t targets_max) {
   auto document = base::yaml::parse(text);
-  if (!document.ok()) return document.error().within(place);
+  if (!document.ok()) {
+    // The parser's own words may quote the text.
+    return Error{document.error().code, place + ": " + base::printable(document.error().message, 300)};
+  }
   std::vector<ScrapeTarget> out;
   if (document->kind == Kind::kNull) return out;
   const auto at = [&](int line) { return place + ":" + std::to_string(line); };
