@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "rollups/stored.h"
@@ -11,15 +12,30 @@ namespace {
 
 using store::JobId;
 
-// Distinct GPUs of each job in a window.
-base::Result<std::map<JobId, std::vector<std::uint32_t>>> gpus_of_jobs(store::Store& store, std::optional<JobId> job,
-                                                                       units::Window window) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Held> spans, store.held(job, window));
+// Distinct GPUs of each job.
+std::map<JobId, std::vector<std::uint32_t>> gpus_of_jobs(const std::vector<store::Held>& spans) {
   std::map<JobId, std::vector<std::uint32_t>> gpus;
   for (const store::Held& span : spans) gpus[span.job].push_back(span.gpu);
   for (auto& [id, list] : gpus) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return gpus;
+}
+
+// GPUs that some of the time nobody held.
+std::vector<std::uint32_t> gpus_of_nobody(const store::Store& store, const std::vector<store::Held>& spans,
+                                          units::Window window) {
+  std::unordered_map<store::GpuId, std::int64_t> held_milliseconds;
+  for (const store::Held& span : spans) {
+    held_milliseconds[span.gpu] += (std::min(span.window.end, window.end).unix_milliseconds -
+                                    std::max(span.window.start, window.start).unix_milliseconds);
+  }
+  std::vector<std::uint32_t> gpus;
+  for (const auto& [id, seen] : store.present(window)) {
+    const auto held = held_milliseconds.find(id);
+    const std::int64_t seen_milliseconds = seen.end.unix_milliseconds - seen.start.unix_milliseconds;
+    if (held == held_milliseconds.end() || held->second < seen_milliseconds) gpus.push_back(id);
   }
   return gpus;
 }
@@ -74,7 +90,9 @@ base::Status add_gpus(store::Store& store, const AnswerSettings& settings, units
 base::Status add_jobs(store::Store& store, const AnswerSettings& settings, units::Window window, Holders& holders,
                       rollups::Fleet& fleet, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_totals(window));
-  FLOPSIGHT_ASSIGN_OR_RETURN(auto gpus, gpus_of_jobs(store, std::nullopt, window));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Held> spans, store.held(std::nullopt, window));
+  std::map<JobId, std::vector<std::uint32_t>> gpus = gpus_of_jobs(spans);
+  gpus[0] = gpus_of_nobody(store, spans, window);
   for (const store::JobTotal& total : totals) {
     bool visible = false;
     const auto holder = holders.of(total.job, visible);

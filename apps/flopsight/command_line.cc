@@ -18,6 +18,7 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
       ->group("Source");
   app.add_option("--scrape", a.scrapes, "exporter URL(s), scraped in parallel")->group("Source");
   app.add_option("--prometheus", a.prometheus, "URL of a Prometheus-compatible server")->group("Source");
+  app.add_option("--store", a.store_path, "store folder of flopsight serve or import, also while it runs")->group("Source");
   app.add_option("--match", a.match,
                  "with --prometheus: further label matchers, e.g. 'cluster=\"a\"'")
       ->group("Source");
@@ -122,8 +123,12 @@ std::optional<Said> set_choices(ReportArguments& a, const Texts& t) {
 }
 
 std::optional<Said> check_sources(const ReportArguments& a) {
-  const int sources = (a.files.empty() ? 0 : 1) + (a.scrapes.empty() ? 0 : 1) + (a.prometheus.empty() ? 0 : 1);
-  if (sources != 1) return wrong("expected one of --file, --scrape or --prometheus");
+  const int sources = (a.files.empty() ? 0 : 1) + (a.scrapes.empty() ? 0 : 1) + (a.prometheus.empty() ? 0 : 1) +
+                      (a.store_path.empty() ? 0 : 1);
+  if (sources != 1) return wrong("expected one of --file, --scrape, --prometheus or --store");
+  if (!a.store_path.empty() && (a.reference_clock || a.reference_nvml_max || !a.jobs_path.empty() || !a.rules_path.empty())) {
+    return wrong("--store has rollups: --reference-clock, --jobs and --rules are the service's");
+  }
   if (a.prometheus.empty() && (!a.match.empty() || a.raw)) return wrong("--match and --raw need --prometheus");
   if (!a.scrapes.empty() && (a.start || a.end || a.since)) {
     return wrong("--scrape is an instant; --start, --end and --since need --prometheus or --file");

@@ -22,6 +22,7 @@ struct ReportArguments : HttpArguments {
   std::vector<std::string> files;
   std::vector<std::string> scrapes;
   std::string prometheus;
+  std::string store_path;
   std::string match;  // further label matchers, e.g. cluster="a"
   std::optional<units::Instant> start;
   std::optional<units::Instant> end;

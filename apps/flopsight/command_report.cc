@@ -2,9 +2,11 @@
 
 #include <ostream>
 
+#include "answer.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "report_sources.h"
+#include "store/store.h"
 #include "views/report_views.h"
 
 namespace flopsight::app {
@@ -47,7 +49,7 @@ base::Status read_settings(const ReportArguments& a, ReportSettings& settings) {
 
 // [start, end) from --start, --end and --since; nothing for files and scrapes without them.
 std::optional<units::Window> window_of(const ReportArguments& a, const Env& env) {
-  if (!a.start && !a.end && !a.since && a.prometheus.empty()) return std::nullopt;
+  if (!a.start && !a.end && !a.since && a.prometheus.empty() && a.store_path.empty()) return std::nullopt;
   const units::Instant end = a.end.value_or(env.now());
   if (a.start) return units::Window{*a.start, end};
   return units::Window{end - a.since.value_or(units::Seconds(24 * 3600)), end};
@@ -56,6 +58,35 @@ std::optional<units::Window> window_of(const ReportArguments& a, const Env& env)
 int fail(const base::Error& error, const Env& env) {
   env.err << "flopsight report: " << base::printable(error.message, 2000) << "\n";
   return kExitUsage;
+}
+
+void print(const analysis::Report& report, ReportFormat format, const Env& env) {
+  switch (format) {
+    case ReportFormat::kTable: env.out << views::report_table(report); break;
+    case ReportFormat::kJson: env.out << views::report_json(report); break;
+    case ReportFormat::kCsv: env.out << views::report_csv(report); break;
+  }
+}
+
+// From what `flopsight serve` or `flopsight import` stored; also while the service runs.
+Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window) {
+  store::SqliteStoreOptions how;
+  how.read_only = true;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> stored, store::open_sqlite_store(a.store_path, how));
+  AnswerSettings answers;
+  answers.fleet = settings.fleet;
+  answers.prices = settings.prices;
+  answers.simulated = stored->simulated();
+  const Caller everybody{"", true, true, true, {}, {}};
+  FLOPSIGHT_ASSIGN_OR_RETURN(analysis::Report report, answer_fleet(*stored, answers, window, a.by, a.top,
+                                                                   a.format == ReportFormat::kJson, everybody));
+  if (report.groups.empty()) {
+    return base::Error{base::ErrorCode::kNotFound, a.store_path + ": nothing stored between " +
+                                                       units::to_rfc3339(window.start) + " and " +
+                                                       units::to_rfc3339(window.end)};
+  }
+  report.source += " " + a.store_path;
+  return report;
 }
 
 }  // namespace
@@ -68,6 +99,12 @@ int run_report(const ReportArguments& a, const Env& env) {
   const auto window = window_of(a, env);
   if (window && window->end <= window->start) {
     return fail({base::ErrorCode::kInvalid, "the window ends before it starts"}, env);
+  }
+  if (!a.store_path.empty()) {
+    const auto stored = report_store(a, settings, *window);
+    if (!stored.ok()) return fail(stored.error(), env);
+    print(*stored, a.format, env);
+    return kExitDone;
   }
   settings.fleet.integrate.window = window;
 
@@ -98,11 +135,7 @@ int run_report(const ReportArguments& a, const Env& env) {
   options.assumptions = source.assumptions;
   const analysis::Report report =
       analysis::build_report(source.fleet, source.holders, std::move(source.quality), options);
-  switch (a.format) {
-    case ReportFormat::kTable: env.out << views::report_table(report); break;
-    case ReportFormat::kJson: env.out << views::report_json(report); break;
-    case ReportFormat::kCsv: env.out << views::report_csv(report); break;
-  }
+  print(report, a.format, env);
   return kExitDone;
 }
 

@@ -203,7 +203,7 @@ base::Status Ingest::start(units::Instant now) {
   FLOPSIGHT_RETURN_IF_ERROR(store::real_disk().make_folder(options_.folder));
   FLOPSIGHT_ASSIGN_OR_RETURN(store::FolderLock lock, store::FolderLock::take(options_.folder));
   lock_.emplace(std::move(lock));
-  const std::scoped_lock guard(fleet_mutex_);
+  const std::scoped_lock guard(store_mutex_, fleet_mutex_);
   return recover(now);
 }
 
@@ -233,7 +233,6 @@ void Ingest::make_fleet() {
 }
 
 base::Status Ingest::recover(units::Instant now) {
-  const std::scoped_lock guard(store_mutex_);
   store_.reset();
   store::SqliteStoreOptions store_options;
   store_options.slot = options_.live.slot;
@@ -411,6 +410,8 @@ void Ingest::apply_scrape(std::string_view body, units::Instant now, std::uint32
 }
 
 base::Status Ingest::flush(units::Instant now, bool everything) {
+  // A slow question holds the store; samples come in meanwhile.
+  std::unique_lock store_guard(store_mutex_);
   {
     const std::scoped_lock guard(fleet_mutex_);
     if (needs_recovery_) {
@@ -423,6 +424,7 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
   }
   const auto start = std::chrono::steady_clock::now();
   const base::Status written = write_cells(now, everything);
+  store_guard.unlock();
   const std::scoped_lock guard(fleet_mutex_);
   counters_.flush_seconds = seconds_since(start);
   if (!written.ok()) {
@@ -496,7 +498,6 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
   constexpr live::GpuIndex kGpusAtOnce = 8'192;
   bool begun = false;
   std::size_t gpu_count = 0;
-  const std::scoped_lock store_guard(store_mutex_);
   const auto step = [&](const std::function<void(const live::LiveFleet::CellSink&)>& close) -> base::Status {
     Batch batch;
     {
@@ -522,6 +523,7 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
   }
   if (!begun) return {};
   store::Store::Checkpoint checkpoint;
+  bool is_simulated = false;
   {
     const std::scoped_lock guard(fleet_mutex_);
     // A sample that came in between is in a later segment than any that is not in a cell.
@@ -534,7 +536,9 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
       }
     }
     ++counters_.flushes;
+    is_simulated = fleet_->simulated();
   }
+  if (is_simulated) store_->mark_simulated();
   FLOPSIGHT_RETURN_IF_ERROR(store_->commit(checkpoint));
   FLOPSIGHT_RETURN_IF_ERROR(log_->drop_before(checkpoint.log_segment));
   return log_->rotate();
@@ -580,6 +584,7 @@ IngestHealth Ingest::health() const {
   }
   const std::scoped_lock guard(store_mutex_);
   if (const auto size = store_->size(); size.ok()) health.store_bytes = size->bytes;
+  health.simulated = health.simulated || store_->simulated();
   return health;
 }
 
@@ -589,7 +594,7 @@ std::vector<samples::QualityEntry> Ingest::quality() const {
 }
 
 std::vector<std::string> Ingest::take_notes() {
-  const std::scoped_lock guard(fleet_mutex_, store_mutex_);
+  const std::scoped_lock guard(store_mutex_, fleet_mutex_);
   std::vector<std::string> notes = std::exchange(notes_, {});
   if (store_ != nullptr) {
     for (std::string& note : store_->take_notes()) notes.push_back(std::move(note));

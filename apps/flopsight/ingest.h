@@ -145,17 +145,17 @@ class Ingest {
 
   Ingest(IngestOptions options, const jobs::LabelRules& rules);
   base::Status start(units::Instant now);
-  base::Status recover(units::Instant now);  // fleet_mutex_ held
+  base::Status recover(units::Instant now);  // both locks held
   void make_fleet();
   WriteAnswer apply_remote_write(wire::RemoteWriteVersion version, std::string_view message, units::Instant now,
                                  std::uint32_t segment);
   void apply_scrape(std::string_view body, units::Instant now, std::uint32_t segment);
   void count(live::AddResult result);
   void stop_accepting(const base::Error& error);
-  base::Status write_cells(units::Instant now, bool everything);
+  base::Status write_cells(units::Instant now, bool everything);  // store_mutex_ held
   struct Batch;
   void take(const live::ClosedCell& closed, Batch& batch);  // fleet_mutex_ held
-  base::Status write(Batch& batch, bool& begun);            // store_mutex_ held
+  base::Status write(Batch& batch, bool& begun);            // store_mutex_ held, which goes before the fleet's
   void remember(const Batch& batch);                        // fleet_mutex_ held
   std::optional<live::LabelSetId> label_set(const wire::LabelsKey& key, std::span<const wire::Label> labels,
                                             std::string_view scope);

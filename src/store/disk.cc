@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -27,12 +28,16 @@ class RealFile : public DiskFile {
   RealFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
   ~RealFile() override { ::close(descriptor_); }
 
-  base::Status append(std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+  base::Status append(std::string_view head, std::string_view body) override {
+    while (!head.empty() || !body.empty()) {
+      iovec parts[2] = {{const_cast<char*>(head.data()), head.size()}, {const_cast<char*>(body.data()), body.size()}};
+      const ssize_t written = ::writev(descriptor_, parts, 2);
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) return failed(path_, written == 0 ? EIO : errno);
-      bytes.remove_prefix(static_cast<std::size_t>(written));
+      const auto bytes = static_cast<std::size_t>(written);
+      const std::size_t of_head = std::min(bytes, head.size());
+      head.remove_prefix(of_head);
+      body.remove_prefix(bytes - of_head);
     }
     return {};
   }

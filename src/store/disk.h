@@ -19,7 +19,7 @@ class DiskFile {
  public:
   virtual ~DiskFile() = default;
   // At the end. All or nothing is not promised: after an error the file may have grown by a part of it.
-  virtual base::Status append(std::string_view bytes) = 0;
+  virtual base::Status append(std::string_view head, std::string_view body) = 0;
   // Everything appended so far survives a power cut once this returns.
   virtual base::Status sync() = 0;
   virtual base::Status truncate(std::uint64_t bytes) = 0;

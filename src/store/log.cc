@@ -30,16 +30,14 @@ std::uint64_t get(std::string_view bytes, std::size_t at, int count) {
   return value;
 }
 
-std::string record_bytes(const LogRecord& record) {
+std::string record_head(const LogRecord& record) {
   std::string checked;
-  checked.reserve(kHeadBytes + record.body.size());
   put(checked, static_cast<std::uint8_t>(record.kind), 1);
   put(checked, 0, 3);
   put(checked, static_cast<std::uint64_t>(record.time.unix_milliseconds), 8);
-  checked.append(record.body);
   std::string head;
   put(head, record.body.size(), 4);
-  put(head, wire::crc32(checked), 4);
+  put(head, wire::crc32(record.body, wire::crc32(checked)), 4);
   return head + checked;
 }
 
@@ -159,7 +157,7 @@ base::Status Log::start_segment() {
   FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<DiskFile> file, disk_.create(path_of(number)));
   Segment segment{number, kSegmentHeadBytes, std::shared_ptr<DiskFile>(std::move(file)), false};
   const base::Status written = segment.file->append(
-      segments_.empty() ? segment_head(0, 0) : segment_head(segments_.back().number, segments_.back().bytes));
+      segments_.empty() ? segment_head(0, 0) : segment_head(segments_.back().number, segments_.back().bytes), "");
   if (!written.ok()) {
     segment.file.reset();
     // A file without its head would read as damage later; if it cannot be removed it is empty and harmless.
@@ -193,7 +191,7 @@ base::Result<LogPosition> Log::append(const LogRecord& record) {
     FLOPSIGHT_RETURN_IF_ERROR(start_segment());
   }
   Segment& current = segments_.back();
-  if (const base::Status appended = current.file->append(record_bytes(record)); !appended.ok()) {
+  if (const base::Status appended = current.file->append(record_head(record), record.body); !appended.ok()) {
     if (!current.file->truncate(current.bytes).ok()) current.failed = true;
     space_checked_bytes_ = 0;
     return appended.error();

@@ -160,7 +160,27 @@ base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& 
 base::Result<bool> SqliteStore::maintain(units::Instant now, const Retention& retention) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool merged, merge_one_chunk(now, retention));
   if (merged) return true;
-  return forget_one(now, retention);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool forgotten, forget_one(now, retention));
+  if (forgotten) return true;
+  return give_back();
+}
+
+// Pages that merged and forgotten blocks left go back to the file system, but for some that the next flush will want.
+base::Result<bool> SqliteStore::give_back() {
+  constexpr std::int64_t kFreeKept = 512;
+  constexpr std::int64_t kAtOnce = 2'048;
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement free, database_.prepare("PRAGMA freelist_count"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, free.step());
+  const std::int64_t pages = row ? free.integer(0) : 0;
+  free.reset();
+  if (pages <= kFreeKept) return false;
+  const std::int64_t count = std::min(kAtOnce, pages - kFreeKept);
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement vacuum, database_.prepare("PRAGMA incremental_vacuum(" + std::to_string(count) + ")"));
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool more, vacuum.step());
+    if (!more) break;
+  }
+  return pages - count > kFreeKept;
 }
 
 }  // namespace flopsight::store

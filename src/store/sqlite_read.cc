@@ -176,6 +176,17 @@ base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window
   return totals;
 }
 
+std::vector<std::pair<GpuId, units::Window>> SqliteStore::present(units::Window window) const {
+  std::vector<std::pair<GpuId, units::Window>> out;
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    if (gpus_[i].first == 0) continue;
+    const units::Window seen{std::max(window.start, units::Instant{gpus_[i].first}),
+                             std::min(window.end, units::Instant{gpus_[i].closed_until})};
+    if (seen.start < seen.end) out.emplace_back(static_cast<GpuId>(i + 1), seen);
+  }
+  return out;
+}
+
 base::Result<std::vector<Held>> SqliteStore::held(std::optional<JobId> job, units::Window window) {
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement select,

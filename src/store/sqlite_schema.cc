@@ -79,6 +79,17 @@ base::Result<std::int64_t> number(Database& database, const char* sql) {
 
 std::string cell_columns() { return with_columns("", ""); }
 
+base::Result<std::int64_t> slot_of_store(Database& database) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t version, number(database, "PRAGMA user_version"));
+  if (version < 1 || version > kSchemaVersion) {
+    return base::Error{base::ErrorCode::kUnsupported,
+                       version == 0 ? std::string("a database that is not Flopsight's")
+                                    : "store of version " + std::to_string(version) + ", this program knows up to " +
+                                          std::to_string(kSchemaVersion)};
+  }
+  return number(database, "SELECT value FROM meta WHERE key = 'slot_milliseconds'");
+}
+
 base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t version, number(database, "PRAGMA user_version"));
   if (version > kSchemaVersion) {

@@ -123,6 +123,9 @@ base::Status SqliteStore::load() {
 }
 
 base::Status SqliteStore::load_checkpoint() {
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement simulated, database_.prepare("SELECT 1 FROM meta WHERE key = 'simulated'"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(simulated_, simulated.step());
+  simulated.reset();
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement checkpoint,
                              database_.prepare("SELECT log_segment, closed_until FROM checkpoint"));
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, checkpoint.step());
@@ -538,6 +541,7 @@ base::Status SqliteStore::commit(const Checkpoint& checkpoint) {
     FLOPSIGHT_RETURN_IF_ERROR(write_checkpoint(checkpoint));
     FLOPSIGHT_RETURN_IF_ERROR(write_spans());
     FLOPSIGHT_RETURN_IF_ERROR(write_names());
+    if (simulated_) FLOPSIGHT_RETURN_IF_ERROR(database_.execute("INSERT OR IGNORE INTO meta VALUES('simulated', 1)"));
     return database_.execute("COMMIT");
   };
   if (const base::Status done = steps(); !done.ok()) {
@@ -560,10 +564,13 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
       FLOPSIGHT_ASSIGN_OR_RETURN(
           Database database,
           Database::open(path, options.read_only ? Database::Mode::kReadOnly : Database::Mode::kReadWrite));
-      if (!options.read_only) {
+      if (options.read_only) {
+        FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot, slot_of_store(database).within(path));
+        options.slot = units::Seconds(static_cast<double>(slot) / 1000);
+      } else {
         // FULL: a commit survives a power cut, which is what lets the log be dropped behind it.
         FLOPSIGHT_RETURN_IF_ERROR(database.execute(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
+            "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
             "PRAGMA cache_size = -16000; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"));
         FLOPSIGHT_RETURN_IF_ERROR(prepare_schema(database, std::llround(options.slot.value * 1000)).within(path));
       }

@@ -47,6 +47,8 @@ class SqliteStore : public Store {
   base::Status add(const GpuCell& cell, ModelId model) override;
   base::Status commit(const Checkpoint& checkpoint) override;
   void roll_back() override;
+  void mark_simulated() override { simulated_ = true; }
+  bool simulated() const override { return simulated_; }
   std::uint32_t log_segment() const override { return log_segment_; }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
 
@@ -56,6 +58,7 @@ class SqliteStore : public Store {
   base::Result<std::vector<JobRecord>> jobs() override;
   base::Result<std::vector<GpuRecord>> gpus() override;
   base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) override;
+  std::vector<std::pair<GpuId, units::Window>> present(units::Window window) const override;
   base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) override;
   base::Result<bool> maintain(units::Instant now, const Retention& retention) override;
   base::Result<StoreSize> size() override;
@@ -108,6 +111,7 @@ class SqliteStore : public Store {
                              const std::function<void(JobCell)>& sink);
 
   base::Result<bool> merge_one_chunk(units::Instant now, const Retention& retention);
+  base::Result<bool> give_back();
   base::Result<bool> forget_one(units::Instant now, const Retention& retention);
   base::Status replace_blocks(BlockKind kind, std::int64_t slot_seconds, std::int64_t group, units::Window chunk,
                               std::int64_t to_seconds);
@@ -117,6 +121,7 @@ class SqliteStore : public Store {
   SqliteStoreOptions options_;
   std::int64_t slot_seconds_;
   std::uint32_t log_segment_ = 1;
+  bool simulated_ = false;
   std::vector<std::string> notes_;
 
   std::vector<Gpu> gpus_;  // id - 1

@@ -98,6 +98,10 @@ class Store {
   virtual base::Status commit(const Checkpoint& checkpoint) = 0;
   virtual void roll_back() = 0;
 
+  // Something in it does not exist. Stays so, and is written with the next flush.
+  virtual void mark_simulated() = 0;
+  virtual bool simulated() const = 0;
+
   virtual std::uint32_t log_segment() const = 0;
   // By gpu_key(), of all GPUs that were ever closed.
   virtual std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const = 0;
@@ -111,6 +115,8 @@ class Store {
   virtual base::Result<std::vector<JobRecord>> jobs() = 0;
   virtual base::Result<std::vector<GpuRecord>> gpus() = 0;
   virtual base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) = 0;
+  // GPUs with slots in the window, and from when to when; ascending by id.
+  virtual std::vector<std::pair<GpuId, units::Window>> present(units::Window window) const = 0;
   virtual base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) = 0;
 
   // A bounded piece of housekeeping: merging small blocks, coarsening old ones, forgetting the oldest. True: there is more.

@@ -73,9 +73,10 @@ class TestDisk : public Disk {
   class File : public DiskFile {
    public:
     File(TestDisk& disk, std::shared_ptr<Bytes> bytes) : disk_(disk), bytes_(std::move(bytes)) {}
-    base::Status append(std::string_view bytes) override {
+    base::Status append(std::string_view head, std::string_view body) override {
+      const std::string bytes = std::string(head) + std::string(body);
       const std::uint64_t free = disk_.free_bytes("").value();
-      bytes_->content.append(bytes.substr(0, std::min<std::uint64_t>(bytes.size(), free)));
+      bytes_->content.append(bytes, 0, std::min<std::uint64_t>(bytes.size(), free));
       if (bytes.size() > free) return base::Error{base::ErrorCode::kLimit, "no space left"};
       return {};
     }

@@ -103,8 +103,8 @@ std::string gzip(std::string_view bytes, int level) {
   return out;
 }
 
-std::uint32_t crc32(std::string_view bytes) {
-  return static_cast<std::uint32_t>(crc32_z(0, zlib_bytes(bytes), bytes.size()));
+std::uint32_t crc32(std::string_view bytes, std::uint32_t before) {
+  return static_cast<std::uint32_t>(crc32_z(before, zlib_bytes(bytes), bytes.size()));
 }
 
 }  // namespace flopsight::wire

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""`flopsight serve` beside VictoriaMetrics and Prometheus: the same remote-write load, sent by `flopsight simulate` to each in turn.
+
+What is counted is the receiver's own processor time (/proc/PID/stat), so that neither the sender nor the other tenants of the
+machine are in the figure; memory is the resident set; disk is what the data folder holds once everything is in it. The load has
+20 metrics of each GPU with about 20 labels a series, as Prometheus relabels a dcgm-exporter on Kubernetes, one sample a series and
+message, 2,000 series a message. Flopsight's time includes rolling everything up and storing it.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import time
+
+SOURCES = pathlib.Path(os.environ.get("FLOPSIGHT_SOURCE_DIR", pathlib.Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(SOURCES / "tests" / "e2e"))
+import servers  # noqa: E402
+
+BINARY = os.environ.get("FLOPSIGHT_BINARY", str(SOURCES / "build" / "release" / "flopsight"))
+os.environ["PATH"] = str(pathlib.Path(BINARY).resolve().parent) + ":" + os.environ["PATH"]
+TICKS = os.sysconf("SC_CLK_TCK")
+INTERVAL = 15
+METRICS = 20
+PROMETHEUS_GPUS_MAX = 20_000
+
+
+def say(text: str):
+    print(text, file=sys.stderr, flush=True)
+
+
+def result(name: str, value: float, unit: str, **others):
+    print(json.dumps({"name": f"serve/{name}", "value": value, "unit": unit, **others}), flush=True)
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def resident_bytes(pid: int, key: str = "VmRSS") -> int:
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def folder_bytes(folder: pathlib.Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())
+
+
+class Flopsight(servers.Server):
+    program = "flopsight"
+    health_path = "/readyz"
+
+    def _arguments(self, port: int) -> list[str]:
+        # A short idle time closes the last slots soon after the load ends.
+        return ["serve", "--listen", f"127.0.0.1:{port}", "--store", f"{self.folder}/data", "--rollup-idle", "5s",
+                "--metrics-per-gpu", "false"]
+
+    def stop_gently(self):
+        """SIGTERM, and the folder stays."""
+        self._process.terminate()
+        self._process.wait()
+
+    def metric(self, name: str) -> float:
+        for line in self.get("/metrics")[1].decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+        return 0.0
+
+
+class VictoriaMetrics(servers.VictoriaMetrics):
+    pass
+
+
+class Prometheus(servers.Prometheus):
+    def __init__(self):
+        super().__init__(extra_arguments=["--web.enable-remote-write-receiver"])
+
+
+def data_folder(server) -> pathlib.Path:
+    return pathlib.Path(server.folder) / "data"
+
+
+def send(url: str, gpus: int, rounds: int, start: int) -> int:
+    done = subprocess.run(
+        [BINARY, "simulate", "--scenario", "steady", "--gpus", str(gpus), "--metrics", str(METRICS), "--labels-per-series", "20",
+         "--samples", str(rounds), "--start", str(start), "--interval", f"{INTERVAL}s", "--remote-write", url, "--quiet"],
+        capture_output=True, text=True, check=True)
+    return int(done.stdout.split(" sent ")[1].split()[0])
+
+
+def pid_of(server) -> int:
+    return server._process.pid
+
+
+def ingest(server, gpus: int, rounds: int) -> dict:
+    start = int(time.time()) - rounds * INTERVAL - 120
+    before = cpu_seconds(pid_of(server))
+    sent = send(server.url + "/api/v1/write", gpus, rounds, start)
+    loaded = cpu_seconds(pid_of(server)) - before
+    if isinstance(server, Flopsight):
+        cells = gpus * (rounds * INTERVAL // 60)
+        # Looking costs the server processor time, so seldom.
+        while server.metric("flopsight_cells_total") < cells:
+            time.sleep(5)
+    spent = cpu_seconds(pid_of(server)) - before
+    found = {"samples": sent, "rate": sent / spent, "memory": resident_bytes(pid_of(server)),
+             "peak": resident_bytes(pid_of(server), "VmHWM"), "spent": spent}
+    say(f"{type(server).__name__}: {gpus} GPUs, {sent} samples, {spent:.1f} s of processor ({loaded:.1f} s while sent), "
+        f"{found['rate'] / 1e3:.0f} k samples/s a core, {found['memory'] / 2**20:.0f} MiB resident, peak {found['peak'] / 2**20:.0f}")
+    return found
+
+
+def rate_and_memory(gpus: int, rounds: int, peer_rounds: dict):
+    with Flopsight() as server:
+        ours = ingest(server, gpus, rounds)
+    result(f"memory_{gpus}_gpus", ours["memory"] / gpus, "bytes", peer="2,000 B a GPU", peer_value=2000,
+           ratio=2000 * gpus / ours["memory"], note=f"resident, all in, a GPU; peak {ours['peak'] / gpus:.0f}")
+    for make in (VictoriaMetrics, Prometheus):
+        name = make.__name__
+        # Prometheus needs some 9 KB a series: 100,000 GPUs of 20 metrics do not fit in 24 GB.
+        size = min(gpus, PROMETHEUS_GPUS_MAX) if make is Prometheus else gpus
+        with make() as peer:
+            theirs = ingest(peer, size, peer_rounds[name])
+        result(f"remote_write_{gpus}_gpus_vs_{name}", ours["rate"], "items/s", peer=name, peer_value=theirs["rate"],
+               ratio=ours["rate"] / theirs["rate"],
+               note=f"samples a second and core, rolled up and stored; {name} with {size} GPUs, {theirs['memory'] / size:.0f} B a GPU")
+
+
+def curve(sizes: list[int], rounds: int):
+    for gpus in sizes:
+        with Flopsight() as server:
+            found = ingest(server, gpus, rounds)
+        result(f"curve_{gpus}_gpus", found["rate"], "items/s", note=f"{found['memory'] / gpus:.0f} B a GPU resident")
+
+
+def settled_bytes(folder: pathlib.Path) -> int:
+    """The size of a folder once its server no longer changes it."""
+    last = -1
+    while (now := folder_bytes(folder)) != last:
+        last = now
+        time.sleep(5)
+    return now
+
+
+def disk(gpus: int, hours: float):
+    rounds = int(hours * 3600 / INTERVAL)
+    with Flopsight() as server:
+        ingest(server, gpus, rounds)
+        server.stop_gently()
+        ours = folder_bytes(data_folder(server))
+        tables = tables_of(data_folder(server) / "flopsight.db")
+    with VictoriaMetrics() as server:
+        ingest(server, gpus, rounds)
+        server.get("/internal/force_flush")
+        server.get("/internal/force_merge")
+        theirs = settled_bytes(data_folder(server))
+    minutes = gpus * hours * 60
+    say(f"tables: {tables}")
+    result(f"disk_{gpus}_gpus_{hours:g}_h", ours, "bytes", peer="VictoriaMetrics", peer_value=theirs, ratio=theirs / ours,
+           note=f"{ours / minutes:.1f} and {theirs / minutes:.1f} B a GPU and minute")
+
+
+def tables_of(path: pathlib.Path) -> dict:
+    with sqlite3.connect(path) as database:
+        return dict(database.execute(
+            "SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 6").fetchall())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpus", type=int, default=100_000)
+    parser.add_argument("--only", choices=["rate", "curve", "disk"])
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    arguments = parser.parse_args()
+    gpus = 2_000 if arguments.quick else arguments.gpus
+    if arguments.only in (None, "rate"):
+        rate_and_memory(gpus, 16, {"VictoriaMetrics": 6, "Prometheus": 2})
+    if arguments.only in (None, "curve"):
+        curve([500, 1_000, 2_000] if arguments.quick else [1_000, 10_000, 100_000], 16)
+    if arguments.only in (None, "disk"):
+        disk(200 if arguments.quick else 2_000, 1 if arguments.quick else 2)
+
+
+if __name__ == "__main__":
+    main()
