@@ -181,7 +181,7 @@ class Service {
       if (signal == SIGHUP) reload();
       const units::Instant now = env_.now();
       // Also when the clock on the wall was set back.
-      const bool due = now >= next_flush || (next_flush - now).value > loaded_.config.rollup_slot.value;
+      const bool due = now >= next_flush || ingest_->wants_flush() || (next_flush - now).value > loaded_.config.rollup_slot.value;
       if (due) {
         flush(now);
         next_flush = flush_after(now);

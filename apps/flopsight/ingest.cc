@@ -38,9 +38,16 @@ std::string_view reason_of(AddResult result) {
   switch (result) {
     case AddResult::kTooOld: return "the sample is older than what is closed already";
     case AddResult::kTooNew: return "the sample's time is too far in the future";
-    case AddResult::kLimit: return "a limit on GPUs or on samples of one GPU is reached";
+    case AddResult::kLimit: return "a limit on GPUs or label sets is reached";
     default: return "";
   }
+}
+
+// A target's name and labels are lines of a record.
+std::string without_line_ends(std::string_view text) {
+  std::string out(text);
+  std::replace_if(out.begin(), out.end(), [](char c) { return c == '\n' || c == '\x1f'; }, ' ');
+  return out;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -67,6 +74,7 @@ struct Ingest::Names {
 // A scraped target: its parser remembers label blocks, and we what they mean.
 struct Ingest::Target {
   wire::ExpositionParser parser;
+  std::string head;  // its name and labels, which the sets below are bound with
   std::vector<std::optional<live::LabelSetId>> sets;  // by id of the parser's label set
 };
 
@@ -98,6 +106,7 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
       ingest_.count(result);
       if (result == AddResult::kKept || result == AddResult::kDuplicate) ++answer_.samples;
       newest_ = std::max(newest_, result == AddResult::kKept ? sample.timestamp_milliseconds : 0);
+      puts_off_ = puts_off_ || result == AddResult::kRowsFull;
       if (const std::string_view why = reason_of(result); !why.empty()) {
         refuse(std::string(series.metric()) + first_label(series), why);
       }
@@ -110,6 +119,7 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   }
 
   std::int64_t newest() const { return newest_; }
+  bool puts_off() const { return puts_off_; }
 
  private:
   static std::string first_label(wire::RemoteWriteSeries& series) {
@@ -135,6 +145,7 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   std::uint64_t refused_ = 0;
   std::string first_;
   std::int64_t newest_ = 0;
+  bool puts_off_ = false;
 };
 
 class Ingest::ScrapeSink : public wire::ExpositionSink {
@@ -279,6 +290,7 @@ void Ingest::count(AddResult result) {
     case AddResult::kTooOld: ++counters_.samples_too_old; return;
     case AddResult::kTooNew: ++counters_.samples_too_new; return;
     case AddResult::kLimit: ++counters_.samples_over_limit; return;
+    case AddResult::kRowsFull: ++counters_.samples_put_off; return;
   }
 }
 
@@ -307,6 +319,13 @@ WriteAnswer Ingest::apply_remote_write(wire::RemoteWriteVersion version, std::st
   if (!decoded.ok()) {
     answer.status = 400;
     answer.text = decoded.error().message;
+  }
+  if (sink.puts_off()) {
+    // Told first: what cannot be taken at all is told when the rest has been.
+    wants_flush_ = true;
+    answer.status = 503;
+    answer.retry_after_seconds = 1;
+    answer.text = "more samples of a GPU at once than fit between two flushes; try again";
   }
   return answer;
 }
@@ -351,7 +370,7 @@ WriteAnswer Ingest::remote_write(wire::RemoteWriteVersion version, std::string_v
     why_not_.clear();
     position = *appended;
     answer = apply_remote_write(version, message, now, position.segment);
-    if (answer.status >= 400) ++counters_.requests_refused;
+    if (answer.status >= 400) ++(answer.status >= 500 ? counters_.requests_unavailable : counters_.requests_refused);
   }
   if (const base::Status synced = log_->sync(position); !synced.ok()) {
     const std::scoped_lock guard(fleet_mutex_);
@@ -364,9 +383,9 @@ WriteAnswer Ingest::remote_write(wire::RemoteWriteVersion version, std::string_v
 // Body of a log record, before snappy: target, a line of labels (name=value, each ended by 0x1F), a line with the format, the text.
 base::Status Ingest::scrape(const std::string& target, std::span<const wire::Label> labels, std::string_view text,
                             std::string_view content_type, units::Instant now) {
-  std::string body = target + "\n";
+  std::string body = without_line_ends(target) + "\n";
   for (const wire::Label& label : labels) {
-    body += std::string(label.name) + "=" + std::string(label.value) + '\x1f';
+    body += without_line_ends(label.name) + "=" + without_line_ends(label.value) + '\x1f';
   }
   body += "\n" + std::string(wire::exposition_format(content_type, text) == wire::ExpositionFormat::kOpenMetrics ? "o" : "t") + "\n";
   body += text;
@@ -398,8 +417,10 @@ void Ingest::apply_scrape(std::string_view body, units::Instant now, std::uint32
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   std::unique_ptr<Target>& target = targets_[target_name];
-  if (target == nullptr || target->sets.size() > kTargetLabelSetsMax) {
+  const std::string_view own = body.substr(0, second);
+  if (target == nullptr || target->sets.size() > kTargetLabelSetsMax || target->head != own) {
     target = std::make_unique<Target>();
+    target->head = own;
     wire::ExpositionParser::Options options;
     options.format = body[second + 1] == 'o' ? wire::ExpositionFormat::kOpenMetrics
                                              : wire::ExpositionFormat::kPrometheusText;
@@ -423,6 +444,7 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
     }
   }
   const auto start = std::chrono::steady_clock::now();
+  wants_flush_ = false;
   const base::Status written = write_cells(now, everything);
   store_guard.unlock();
   const std::scoped_lock guard(fleet_mutex_);
@@ -431,8 +453,18 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
     ++counters_.flush_failures;
     needs_recovery_ = true;
     stop_accepting(written.error());
+  } else {
+    look_for_room();
   }
   return written;
+}
+
+// Who waits for /readyz before writing would wait for ever if only a write could tell that there is room again.
+void Ingest::look_for_room() {
+  if (why_not_.empty()) return;
+  const auto free = store::real_disk().free_bytes(options_.folder);
+  const std::uint64_t most = options_.log.bytes_max - options_.log.bytes_max / 16;
+  if (free.ok() && *free >= options_.log.free_bytes_min && log_->bytes() < most) why_not_.clear();
 }
 
 // Cells on their way from the fleet to the store, with the names that the store does not have yet.

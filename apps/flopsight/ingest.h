@@ -42,6 +42,7 @@ struct IngestOptions {
 
 struct WriteAnswer {
   int status = 204;
+  int retry_after_seconds = 10;  // of a 503
   std::string text;              // of a refusal: what, which series, why
   std::uint64_t samples = 0;     // taken, duplicates included
   std::uint64_t histograms = 0;  // seen; none is used
@@ -60,6 +61,7 @@ struct IngestCounters {
   std::uint64_t samples_too_old = 0;
   std::uint64_t samples_too_new = 0;
   std::uint64_t samples_over_limit = 0;
+  std::uint64_t samples_put_off = 0;       // 503: more of a GPU at once than fits between two flushes
   std::uint64_t samples_rejected = 0;      // of malformed series
   std::uint64_t histograms = 0;
   std::uint64_t exemplars = 0;
@@ -108,6 +110,8 @@ class Ingest {
 
   // Closes what can be closed and writes it. Called every few seconds by one thread.
   base::Status flush(units::Instant now, bool everything = false);
+  // Samples are put off until a flush makes room: do not wait for its time.
+  bool wants_flush() const { return wants_flush_; }
   // A bounded piece of the store's housekeeping. True: there is more.
   bool maintain(units::Instant now);
 
@@ -153,6 +157,7 @@ class Ingest {
   void count(live::AddResult result);
   void stop_accepting(const base::Error& error);
   base::Status write_cells(units::Instant now, bool everything);  // store_mutex_ held
+  void look_for_room();
   struct Batch;
   void take(const live::ClosedCell& closed, Batch& batch);  // fleet_mutex_ held
   base::Status write(Batch& batch, bool& begun);            // store_mutex_ held, which goes before the fleet's
@@ -186,6 +191,7 @@ class Ingest {
   units::Instant newest_sample_;
   std::string why_not_;  // not empty: not accepting
   bool needs_recovery_ = false;
+  std::atomic<bool> wants_flush_{false};
 
   // The store's numbers of GPUs and holders. Of the thread that flushes.
   struct KnownGpu {

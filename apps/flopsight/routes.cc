@@ -275,7 +275,7 @@ ServerResponse Routes::write(const ServerRequest& request) {
   response.headers.emplace_back("X-Prometheus-Remote-Write-Samples-Written", std::to_string(answer.samples));
   response.headers.emplace_back("X-Prometheus-Remote-Write-Histograms-Written", "0");
   response.headers.emplace_back("X-Prometheus-Remote-Write-Exemplars-Written", "0");
-  if (answer.status == 503) response.headers.emplace_back("Retry-After", "10");
+  if (answer.status == 503) response.headers.emplace_back("Retry-After", std::to_string(answer.retry_after_seconds));
   return response;
 }
 

@@ -107,6 +107,7 @@ void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {
   page.sample(n(c.samples_too_old), "reason=\"too_old\"");
   page.sample(n(c.samples_too_new), "reason=\"too_new\"");
   page.sample(n(c.samples_over_limit), "reason=\"limit\"");
+  page.sample(n(c.samples_put_off), "reason=\"put_off\"");
   page.sample(n(c.samples_rejected), "reason=\"malformed_series\"");
   page.sample(n(c.histograms), "reason=\"histogram\"");
   page.sample(n(c.exemplars), "reason=\"exemplar\"");

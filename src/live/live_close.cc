@@ -193,9 +193,19 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     if (!divided && window.start < window.end) close_slot(index, window, sink);
     gpu.closed_until += slot;
   }
+  drop_closed(gpu);
+  if (is_idle) gpu.away = true;
+}
+
+void LiveFleet::set_replaying(bool replaying) {
+  replaying_ = replaying;
+  if (replaying) return;
+  for (Gpu& gpu : gpus_) drop_closed(gpu);
+}
+
+void LiveFleet::drop_closed(Gpu& gpu) {
   const std::size_t open = gpu.rows.first_at_or_after(gpu.closed_until);
   if (open > kRowsBefore) gpu.rows.drop_before(open - kRowsBefore);
-  if (is_idle) gpu.away = true;
 }
 
 void LiveFleet::close_rests(const CellSink& sink) {

@@ -191,11 +191,14 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
     gpu.closed_until = (time.unix_milliseconds - milliseconds(options_.late)) / slot * slot;
     gpu.opened = true;
   }
-  if (time.unix_milliseconds < std::max(gpu.closed_until, std::int64_t{0}) && !replaying_) {
-    return said(AddResult::kTooOld);
+  if (time.unix_milliseconds < std::max(gpu.closed_until, std::int64_t{0})) {
+    // What was refused the first time must not come back as context.
+    const bool was_late = time.unix_milliseconds < gpu.newest - milliseconds(options_.late);
+    if (!replaying_ || time.unix_milliseconds < 0 || was_late) return said(AddResult::kTooOld);
   }
   if (gpu.rows.size() >= options_.rows_per_gpu_max && time.unix_milliseconds > gpu.rows.back().unix_milliseconds) {
-    return said(AddResult::kLimit);
+    if (replaying_) drop_closed(gpu);
+    if (gpu.rows.size() >= options_.rows_per_gpu_max) return said(AddResult::kRowsFull);
   }
   if (rules_.ignores_any() && rules_.ignores(raw_metric, gpu.identity.unpacked().driver_version)) {
     quality_.add("ignored_metric", raw_metric);

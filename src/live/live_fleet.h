@@ -54,7 +54,7 @@ struct LiveOptions {
   std::uint32_t gpus_max = 2'000'000;
   std::uint32_t label_sets_max = 8'000'000;
   std::uint32_t holders_max = 4'000'000;
-  // A GPU that sends faster than its slots close; the oldest rows of it go.
+  // A GPU that sends faster than its slots are closed waits for close().
   std::uint32_t rows_per_gpu_max = 8'192;
 };
 
@@ -67,9 +67,10 @@ enum class AddResult : std::uint8_t {
   kNotOurs,   // no GPU in the labels, or no quantity that is rolled up
   kTooOld,    // before what is closed
   kTooNew,    // further in the future than future_max
-  kLimit,     // gpus_max or rows_per_gpu_max
+  kLimit,     // gpus_max
+  kRowsFull,  // rows_per_gpu_max: closing makes room
 };
-inline constexpr std::size_t kAddResultCount = 6;
+inline constexpr std::size_t kAddResultCount = 7;
 
 // A raw metric name, looked up once.
 struct MetricUse {
@@ -110,7 +111,7 @@ class LiveFleet {
                 double raw, units::Instant now, std::uint32_t segment);
 
   // While set, samples before what is closed are context for what is open, and no error.
-  void set_replaying(bool replaying) { replaying_ = replaying; }
+  void set_replaying(bool replaying);
 
   using CellSink = std::function<void(const ClosedCell&)>;
   // Closes what can be closed, and with `everything` also what could still change (tests, an import that is done).
@@ -179,6 +180,7 @@ class LiveFleet {
                   double raw, std::uint32_t segment);
   HolderSetId with_holder(HolderSetId set, samples::HolderId holder);
   void resolve(Gpu& gpu);
+  static void drop_closed(Gpu& gpu);  // rows that no open slot can need
   void close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything);
   void close_slot(GpuIndex index, units::Window window, const CellSink& sink);
   samples::GpuTimeline timeline_of(const Gpu& gpu, units::Window window) const;

@@ -254,7 +254,7 @@ TEST_F(Live, every_limit_holds_at_and_one_past_it) {
   EXPECT_EQ(put(first, 0), AddResult::kKept);
   EXPECT_EQ(put(second, 0), AddResult::kLimit);
   EXPECT_EQ(put(first, 15'000), AddResult::kKept);
-  EXPECT_EQ(put(first, 30'000), AddResult::kLimit);
+  EXPECT_EQ(put(first, 30'000), AddResult::kRowsFull);
   EXPECT_TRUE(small.bind(a, "").has_value());
   EXPECT_FALSE(small.bind(a, "").has_value());
 }
