@@ -22,7 +22,7 @@ std::string printed(const char* page) {
 
 // FLOPSIGHT_UPDATE_GOLDEN=1 rewrites the pages.
 TEST(Docs, generated_pages_are_not_stale) {
-  for (const char* page : {"metrics", "attribution", "gpus"}) {
+  for (const char* page : {"metrics", "attribution", "gpus", "configuration"}) {
     const std::string path = std::string(FLOPSIGHT_SOURCE_DIR "/docs/") + page + ".md";
     const std::string text = printed(page);
     if (std::getenv("FLOPSIGHT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
@@ -59,7 +59,7 @@ TEST(Docs, an_unknown_page_is_one_line_and_exit_2) {
   const char* const argv[] = {"flopsight", "docs", "nothing"};
   EXPECT_EQ(run(3, argv, env), kExitUsage);
   EXPECT_EQ(out.str(), "");
-  EXPECT_EQ(err.str(), "flopsight docs: nothing: expected metrics, attribution or gpus\n");
+  EXPECT_EQ(err.str(), "flopsight docs: nothing: expected metrics, attribution, gpus or configuration\n");
 }
 
 }  // namespace
