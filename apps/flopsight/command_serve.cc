@@ -40,6 +40,13 @@ Result<std::string> text_of(const std::string& path) {
   return base::read_file(path);
 }
 
+base::Status check_exposure(const ServeConfig& c, const Access& access) {
+  if (parse_listen(c.listen)->is_loopback || c.allow_insecure || (access.tls() && !access.is_open())) return {};
+  return base::Error{base::ErrorCode::kInvalid, "listen: " + c.listen + " is not loopback and " +
+                                                    (c.web_config.empty() ? "the configuration" : c.web_config) + " gives " +
+                                                    (access.tls() ? "no users" : "no TLS") + "; expected both, or allow-insecure"};
+}
+
 Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) {
   Loaded loaded;
   FLOPSIGHT_ASSIGN_OR_RETURN(loaded.config, read_config(path, flags));
@@ -60,13 +67,8 @@ Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) 
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string web, text_of(c.web_config));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string tokens, text_of(c.tokens_file));
   FLOPSIGHT_ASSIGN_OR_RETURN(Access access, Access::parse(c.web_config, web, c.tokens_file, tokens));
-  const auto listen = parse_listen(c.listen);
-  if (!listen->is_loopback && !c.allow_insecure && (!access.tls() || access.is_open())) {
-    return base::Error{base::ErrorCode::kInvalid,
-                       "listen: " + c.listen + " is not loopback and " + c.web_config + " gives " +
-                           (access.tls() ? "no users" : "no TLS") + "; expected both, or allow-insecure"};
-  }
   loaded.access = std::make_shared<const Access>(std::move(access));
+  FLOPSIGHT_RETURN_IF_ERROR(check_exposure(c, *loaded.access));
   return loaded;
 }
 
@@ -146,6 +148,7 @@ class Service {
 
   base::Status start() {
     FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(ingest_options(loaded_), loaded_.rules, env_.now()));
+    for (const std::string& note : ingest_->take_notes()) say(env_, note);
     if (!loaded_.config.jobs.empty()) {
       FLOPSIGHT_ASSIGN_OR_RETURN(auto records, parse_file(loaded_.config.jobs, jobs::parse_jobs));
       ingest_->set_jobs(jobs::JobTable(std::move(records)));
@@ -232,6 +235,11 @@ class Service {
     loaded->config.listen = loaded_.config.listen;
     loaded->config.store = loaded_.config.store;
     loaded->config.rollup_slot = loaded_.config.rollup_slot;
+    // Of the address that is listened on, which need not be the one in the file.
+    if (const base::Status exposed = check_exposure(loaded->config, *loaded->access); !exposed.ok()) {
+      say(env_, "configuration not reloaded: " + exposed.error().message);
+      return;
+    }
     if (loaded->access->tls().has_value() != loaded_.access->tls().has_value()) {
       say(env_, "configuration not reloaded: TLS cannot be turned on or off without a restart");
       return;

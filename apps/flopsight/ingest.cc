@@ -272,7 +272,7 @@ base::Status Ingest::recover(units::Instant now) {
   for (const std::string& damage : replay.damage) notes_.push_back("lost: " + damage);
   if (replay.torn_tail_bytes > 0) {
     notes_.push_back("the log ended in " + std::to_string(replay.torn_tail_bytes) +
-                     " bytes of a record that was cut and never acknowledged");
+                     " bytes that cannot be read: after a crash, what was never acknowledged; otherwise damage");
   }
   if (log_ == nullptr) {
     FLOPSIGHT_ASSIGN_OR_RETURN(log_, store::Log::open(store::real_disk(), log_folder, options_.log));

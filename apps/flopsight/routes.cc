@@ -257,6 +257,11 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
     }
     return response;
   }
+  if (!ready_) {
+    ServerResponse response = failed(503, "starting or stopping");
+    response.headers.emplace_back("Retry-After", "1");
+    return response;
+  }
   const auto caller = settings.access->caller(request);
   if (!caller) return unauthorized(*settings.access, false);
   if (!caller->may(*rule->role)) return unauthorized(*settings.access, true);

@@ -37,6 +37,7 @@ class Routes {
 
   // New settings from the next request on.
   void replace(RouteSettings settings);
+  // Until then, and after it, only /healthz and what else is for anybody is answered.
   void set_ready(bool ready) { ready_ = ready; }
 
  private:
