@@ -15,7 +15,7 @@ using base::yaml::Value;
 constexpr std::size_t kTokenBytesMin = 16;
 
 base::Error mistake(const std::string& path, int line, const std::string& what) {
-  return {base::ErrorCode::kInvalid, path + ":" + std::to_string(line) + ": " + what};
+  return {base::ErrorCode::kInvalid, path + ":" + std::to_string(std::max(line, 1)) + ": " + what};
 }
 
 base::Result<std::string> text_of(const std::string& path, const std::string& key, const Value& value) {
@@ -158,10 +158,18 @@ base::Result<Access> Access::parse(const std::string& web_config_path, const std
   Access access;
   if (!web_config_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const Value root, base::yaml::parse(web_config).within(web_config_path));
+    // Read as empty, a list would let everybody in.
+    if (root.kind != Kind::kMap && root.kind != Kind::kNull) {
+      return mistake(web_config_path, root.line, "found " + std::string(base::yaml::kind_name(root.kind)) + ", expected keys");
+    }
     for (const auto& [key, value] : root.fields) {
       if (key == "tls_server_config") {
         FLOPSIGHT_ASSIGN_OR_RETURN(access.tls_, parse_tls(web_config_path, value));
       } else if (key == "basic_auth_users") {
+        if (value.kind != Kind::kMap || value.fields.empty()) {
+          return mistake(web_config_path, value.line, "basic_auth_users: found " + std::string(base::yaml::kind_name(value.kind)) +
+                                                          ", expected NAME: HASH");
+        }
         for (const auto& [name, hash] : value.fields) {
           if (!net::is_bcrypt_hash(hash.text)) {
             return mistake(web_config_path, hash.line, "basic_auth_users: the entry of " + base::printable(name, 40) + " is no bcrypt hash");
@@ -178,6 +186,9 @@ base::Result<Access> Access::parse(const std::string& web_config_path, const std
   const Value* list = root.find("tokens");
   if (list == nullptr || list->kind != Kind::kList || list->items.empty()) {
     return mistake(tokens_path, root.line, "expected a list under the key tokens");
+  }
+  for (const auto& [key, value] : root.fields) {
+    if (key != "tokens") return mistake(tokens_path, value.line, base::printable(key, 40) + ": expected tokens");
   }
   for (const Value& entry : list->items) {
     Token token;
@@ -203,6 +214,9 @@ base::Result<Access> Access::parse(const std::string& web_config_path, const std
     if (token.caller.name.empty()) token.caller.name = "token of line " + std::to_string(entry.line);
     if (token.caller.may_admin && !token.caller.sees_all()) {
       return mistake(tokens_path, entry.line, "an admin sees all jobs; leave users and teams out, or the role");
+    }
+    if (std::any_of(access.tokens_.begin(), access.tokens_.end(), [&](const Token& t) { return t.token == token.token; })) {
+      return mistake(tokens_path, entry.line, "token: another entry has the same");
     }
     access.tokens_.push_back(std::move(token));
   }

@@ -3,7 +3,7 @@
 //
 // Without users and tokens everybody may do everything; the service then listens on loopback only, unless told otherwise.
 // Roles: ingest (write samples), read (ask; limited to named users' or teams' jobs where the token says so), admin (both, all jobs,
-// and jobs from outside). Users of the web configuration have all three unless the tokens file gives them fewer.
+// and jobs from outside). Users of the web configuration have all three; whoever is to have fewer gets a token.
 // Threads: immutable after reading, but for the password cache, which has its own lock.
 
 #include <memory>

@@ -244,10 +244,12 @@ void Ingest::make_fleet() {
 }
 
 base::Status Ingest::recover(units::Instant now) {
-  store_.reset();
+  if (store_ != nullptr) store_->roll_back();
   store::SqliteStoreOptions store_options;
   store_options.slot = options_.live.slot;
-  FLOPSIGHT_ASSIGN_OR_RETURN(store_, store::open_sqlite_store(options_.folder, store_options));
+  // If it cannot be opened, questions still go to the one there is.
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::open_sqlite_store(options_.folder, store_options));
+  store_ = std::move(opened);
   for (std::string& note : store_->take_notes()) notes_.push_back(std::move(note));
   make_fleet();
   const std::string log_folder = options_.folder + "/log";

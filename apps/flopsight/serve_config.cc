@@ -209,6 +209,32 @@ base::Status apply(Config& config, const std::string& where, const std::string& 
   return {};
 }
 
+// Limits that are held in 32 bits, and those that would let nothing through.
+base::Status check_limits(const ServeConfig& c) {
+  using Field = std::uint64_t ServeConfig::*;
+  constexpr std::uint64_t kMost = 0xFFFF'FFFF;
+  constexpr std::pair<std::string_view, Field> kSmall[] = {
+      {"limits.gpus", &ServeConfig::limits_gpus}, {"limits.label-sets", &ServeConfig::limits_label_sets},
+      {"limits.holders", &ServeConfig::limits_holders}, {"limits.labels", &ServeConfig::limits_labels},
+      {"limits.label-name-bytes", &ServeConfig::limits_label_name_bytes},
+      {"limits.label-value-bytes", &ServeConfig::limits_label_value_bytes}, {"limits.series", &ServeConfig::limits_series},
+      {"limits.connections", &ServeConfig::limits_connections}, {"scrape.targets-max", &ServeConfig::scrape_targets_max},
+      {"scrape.shards", &ServeConfig::scrape_shards}};
+  for (const auto& [key, field] : kSmall) {
+    if (c.*field > kMost) {
+      return base::Error{base::ErrorCode::kInvalid, std::string(key) + ": expected at most " + std::to_string(kMost)};
+    }
+  }
+  constexpr std::pair<std::string_view, Field> kNeeded[] = {
+      {"limits.page", &ServeConfig::limits_page}, {"limits.connections", &ServeConfig::limits_connections},
+      {"limits.body-bytes", &ServeConfig::limits_body_bytes}, {"limits.bodies-bytes", &ServeConfig::limits_bodies_bytes},
+      {"limits.query-steps", &ServeConfig::limits_query_steps}, {"limits.log-bytes", &ServeConfig::limits_log_bytes}};
+  for (const auto& [key, field] : kNeeded) {
+    if (c.*field < 1) return base::Error{base::ErrorCode::kInvalid, std::string(key) + ": expected at least 1"};
+  }
+  return {};
+}
+
 }  // namespace
 
 const std::vector<SettingInfo>& settings() {
@@ -265,7 +291,9 @@ std::optional<ListenAddress> parse_listen(std::string_view text) {
   ListenAddress out;
   out.address = host.empty() ? "0.0.0.0" : host == "localhost" ? "127.0.0.1" : std::string(host);
   out.port = static_cast<std::uint16_t>(*port);
-  out.is_loopback = out.address == "::1" || out.address.starts_with("127.");
+  // Digits only: a name such as 127.example.org may be anywhere.
+  out.is_loopback = out.address == "::1" || (out.address.starts_with("127.") &&
+                                             out.address.find_first_not_of("0123456789.") == std::string::npos);
   return out;
 }
 
@@ -287,7 +315,7 @@ base::Status check_config(const ServeConfig& c) {
   if (c.retention_fine.value > c.retention_middle.value || c.retention_middle.value > c.retention_coarse.value) {
     return wrong("retention: expected fine <= middle <= coarse");
   }
-  if (c.limits_page < 1) return wrong("limits.page: expected at least 1");
+  FLOPSIGHT_RETURN_IF_ERROR(check_limits(c));
   for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs}) {
     if (path.empty()) continue;
     if (const auto readable = base::read_file(path); !readable.ok()) return readable.error();
