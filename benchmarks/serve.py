@@ -12,9 +12,11 @@ import json
 import os
 import pathlib
 import sqlite3
+import statistics
 import subprocess
 import sys
 import time
+import urllib.parse
 
 SOURCES = pathlib.Path(os.environ.get("FLOPSIGHT_SOURCE_DIR", pathlib.Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(SOURCES / "tests" / "e2e"))
@@ -86,10 +88,10 @@ def data_folder(server) -> pathlib.Path:
     return pathlib.Path(server.folder) / "data"
 
 
-def send(url: str, gpus: int, rounds: int, start: int) -> int:
+def send(url: str, gpus: int, rounds: int, start: int, metrics: int = METRICS, interval: int = INTERVAL) -> int:
     done = subprocess.run(
-        [BINARY, "simulate", "--scenario", "steady", "--gpus", str(gpus), "--metrics", str(METRICS), "--labels-per-series", "20",
-         "--samples", str(rounds), "--start", str(start), "--interval", f"{INTERVAL}s", "--remote-write", url, "--quiet"],
+        [BINARY, "simulate", "--scenario", "steady", "--gpus", str(gpus), "--metrics", str(metrics), "--labels-per-series", "20",
+         "--samples", str(rounds), "--start", str(start), "--interval", f"{interval}s", "--remote-write", url, "--quiet"],
         capture_output=True, text=True, check=True)
     return int(done.stdout.split(" sent ")[1].split()[0])
 
@@ -166,6 +168,42 @@ def disk(gpus: int, hours: float):
            note=f"{ours / minutes:.1f} and {theirs / minutes:.1f} B a GPU and minute")
 
 
+# Fleet OFU of each job: the product of samples, averaged over time, as it has to be.
+BY_HAND = ("avg by (pod) (avg_over_time((DCGM_FI_PROF_PIPE_TENSOR_ACTIVE * on(UUID, pod) "
+           "DCGM_FI_DEV_SM_CLOCK)[24h:60s])) / 1830")
+
+
+def timed(ask, times: int) -> float:
+    spent = []
+    for _ in range(times):
+        before = time.perf_counter()
+        status, body = ask()
+        spent.append(time.perf_counter() - before)
+        assert status == 200 and body, (status, body[:200])
+    return statistics.median(spent)
+
+
+def query(gpus: int):
+    """A day at one sample a minute of the two metrics that OFU needs, asked for by job."""
+    rounds = 24 * 60
+    start = int(time.time()) - (rounds + 5) * 60
+    end = start + rounds * 60
+    with Flopsight() as server:
+        send(server.url + "/api/v1/write", gpus, rounds, start, metrics=2, interval=60)
+        while server.metric("flopsight_cells_total") < gpus * (rounds - 1):
+            time.sleep(10)
+        window = {"start": str(start), "end": str(end), "by": "job"}
+        ours = timed(lambda: server.get("/api/v1/fleet", **window), 5)
+        count = len(json.loads(server.get("/api/v1/fleet", **window)[1])["groups"])
+    with VictoriaMetrics(["-search.maxQueryDuration=600s", "-search.maxUniqueTimeseries=10000000"]) as peer:
+        send(peer.url + "/api/v1/write", gpus, rounds, start, metrics=2, interval=60)
+        peer.get("/internal/force_flush")
+        theirs = timed(lambda: servers.fetch(
+            peer.url + "/api/v1/query?" + urllib.parse.urlencode({"query": BY_HAND, "time": end, "nocache": 1}), seconds=600), 2)
+    result(f"fleet_by_job_24h_{gpus}_gpus", ours, "seconds", peer="VictoriaMetrics, raw PromQL", peer_value=theirs,
+           ratio=theirs / ours, note=f"{count} jobs shown; over HTTP, as JSON")
+
+
 def tables_of(path: pathlib.Path) -> dict:
     with sqlite3.connect(path) as database:
         return dict(database.execute(
@@ -175,7 +213,7 @@ def tables_of(path: pathlib.Path) -> dict:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--gpus", type=int, default=100_000)
-    parser.add_argument("--only", choices=["rate", "curve", "disk"])
+    parser.add_argument("--only", choices=["rate", "curve", "disk", "query"])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     arguments = parser.parse_args()
     gpus = 2_000 if arguments.quick else arguments.gpus
@@ -185,6 +223,8 @@ def main():
         curve([500, 1_000, 2_000] if arguments.quick else [1_000, 10_000, 100_000], 16)
     if arguments.only in (None, "disk"):
         disk(200 if arguments.quick else 2_000, 1 if arguments.quick else 2)
+    if arguments.only in (None, "query"):
+        query(200 if arguments.quick else 10_000)
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ net::ServerOptions server_options(const Loaded& loaded) {
   options.bodies_bytes_max = c.limits_bodies_bytes;
   options.connections_max = static_cast<std::uint32_t>(c.limits_connections);
   // Most of them wait for the disk.
-  options.handler_threads = 8;
+  options.handler_threads = 4;
   return options;
 }
 

@@ -88,13 +88,22 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
     return use_.wanted();
   }
 
+  bool knows(const wire::LabelsKey& key) override {
+    const auto at = ingest_.names_->label_sets.find(key);
+    known_ = at != ingest_.names_->label_sets.end();
+    if (known_) {
+      known_set_ = at->second;
+      known_key_ = key;
+    }
+    return known_;
+  }
+
   void series(wire::RemoteWriteSeries& series) override {
     if (series.samples().empty()) return;
     const wire::LabelsKey key = series.labels_key();
-    const auto known = ingest_.names_->label_sets.find(key);
     std::optional<live::LabelSetId> set;
-    if (known != ingest_.names_->label_sets.end()) {
-      set = known->second;
+    if ((known_ && known_key_ == key) || knows(key)) {
+      set = known_set_;
     } else {
       set = ingest_.label_set(key, series.labels(), "");
     }
@@ -142,6 +151,9 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   std::uint32_t segment_;
   WriteAnswer& answer_;
   live::MetricUse use_;
+  bool known_ = false;
+  live::LabelSetId known_set_ = 0;
+  wire::LabelsKey known_key_;
   std::uint64_t refused_ = 0;
   std::string first_;
   std::int64_t newest_ = 0;
@@ -497,8 +509,12 @@ void Ingest::remember(const Batch& batch) {
   for (const live::ClosedCell& closed : batch.cells) {
     if (closed.holder) {
       LatestJob& job = latest_jobs_[*closed.holder];
-      if (job.slot_start < closed.slot_start) job = {closed.slot_start, {}};
-      if (job.slot_start == closed.slot_start) job.cell.merge(closed.cell);
+      if (job.slot_start < closed.slot_start) job = {closed.slot_start, 0, 0, 0};
+      if (job.slot_start == closed.slot_start) {
+        job.allocated_microseconds += closed.cell.allocated_microseconds();
+        job.measured_microseconds += closed.cell[rollups::CellField::kMeasured];
+        job.delivered_microseconds += closed.cell[rollups::CellField::kDelivered];
+      }
     }
     if (latest_gpus_.size() <= closed.gpu) latest_gpus_.resize(closed.gpu + 1);
     const auto measured = closed.cell[rollups::CellField::kMeasured];

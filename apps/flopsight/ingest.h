@@ -92,7 +92,9 @@ struct LatestGpu {
 };
 struct LatestJob {
   units::Instant slot_start;
-  rollups::Cell cell;
+  std::int64_t allocated_microseconds = 0;
+  std::int64_t measured_microseconds = 0;
+  std::int64_t delivered_microseconds = 0;
 };
 
 class Ingest {

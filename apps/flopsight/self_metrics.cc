@@ -61,10 +61,10 @@ double resident_bytes() {
 void add_fleet(Page& page, const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
   // The last slots that can have been closed: older ones are of jobs and GPUs that are gone.
   const units::Instant since = in.now - units::Seconds(15 * 60);
-  Page gpu_page, job_page, clock_page;
+  Page gpu_page, job_page, held_page;
   gpu_page.family("flopsight_gpu_ofu_ratio", "gauge", "OFU of the GPU in its last closed slot; absent where it is not known");
   job_page.family("flopsight_job_ofu_ratio", "gauge", "OFU of the job over its GPUs in the last closed slot");
-  clock_page.family("flopsight_job_gpus", "gauge", "GPUs that the job held in the last closed slot");
+  held_page.family("flopsight_job_gpus", "gauge", "GPUs that the job held in the last closed slot");
   const double slot_microseconds = in.slot.value * 1e6;
   ingest.for_latest(
       since,
@@ -79,15 +79,14 @@ void add_fleet(Page& page, const Ingest& ingest, const SelfMetricsInputs& in, co
         if (!caller.sees(holder)) return;
         const std::string labels = joined(label("job", holder.job) + label("namespace", holder.name_space) +
                                           label("user", holder.user) + label("team", holder.team));
-        clock_page.sample(static_cast<double>(latest.cell.allocated_microseconds()) / slot_microseconds, labels);
-        const auto measured = latest.cell[rollups::CellField::kMeasured];
-        if (measured > 0) {
-          job_page.sample(static_cast<double>(latest.cell[rollups::CellField::kDelivered]) / static_cast<double>(measured), labels);
+        held_page.sample(static_cast<double>(latest.allocated_microseconds) / slot_microseconds, labels);
+        if (latest.measured_microseconds > 0) {
+          job_page.sample(static_cast<double>(latest.delivered_microseconds) / static_cast<double>(latest.measured_microseconds), labels);
         }
       });
   page.family("flopsight_simulated", "gauge", "1: some of the fleet does not exist");
   page.sample(ingest.health().simulated ? 1 : 0);
-  for (Page* part : {&job_page, &clock_page, &gpu_page}) page.append(part->take());
+  for (Page* part : {&job_page, &held_page, &gpu_page}) page.append(part->take());
 }
 
 void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {

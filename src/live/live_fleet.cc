@@ -82,6 +82,8 @@ std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> label
 GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity& identity) {
   const auto [at, is_new] = gpu_by_key_.emplace(base::hash128(key), static_cast<GpuIndex>(gpus_.size()));
   if (!is_new) return at->second;
+  // A vector that doubles is half empty at worst, and of a million GPUs that is a lot.
+  if (gpus_.size() == gpus_.capacity()) gpus_.reserve(gpus_.size() + gpus_.size() / 8 + 64);
   Gpu& gpu = gpus_.emplace_back();
   gpu.identity = PackedIdentity(identity);
   gpu.has_uuid = !identity.uuid.empty();

@@ -571,7 +571,7 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
         // FULL: a commit survives a power cut, which is what lets the log be dropped behind it.
         FLOPSIGHT_RETURN_IF_ERROR(database.execute(
             "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
-            "PRAGMA cache_size = -16000; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"));
+            "PRAGMA cache_size = -8000; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"));
         FLOPSIGHT_RETURN_IF_ERROR(prepare_schema(database, std::llround(options.slot.value * 1000)).within(path));
       }
       auto store = std::make_unique<SqliteStore>(std::move(database), path, options);

@@ -381,7 +381,7 @@ std::string RemoteWriteDecoder::State::fault(Labels& its) {
   }
   if (std::string reason = fault_of(metric_, limits); !reason.empty()) return reason;
   key_ = its.key();
-  if (known_good_.has(key_)) return {};
+  if (known_good_.has(key_) || sink->knows(key_)) return {};
   std::string reason = fault_of(labels(), limits, repeats_);
   if (reason.empty()) known_good_.add(key_);
   return reason;

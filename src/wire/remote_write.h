@@ -71,6 +71,12 @@ class RemoteWriteSink {
   virtual ~RemoteWriteSink() = default;
   // Asked first, by name alone: false skips the series without looking at its labels, and it is counted.
   virtual bool wants(std::string_view metric) = 0;
+  // True: these labels were handed over before, and so broke no rule; they are not looked at again. A sink that remembers
+  // label sets anyway answers for a whole fleet, the decoder alone for the last few thousand.
+  virtual bool knows(const LabelsKey& key) {
+    (void)key;
+    return false;
+  }
   virtual void series(RemoteWriteSeries& series) = 0;
   // `series` as {name="value", …}, cut at 200 bytes and made printable; `reason` as "an empty label name".
   virtual void rejected(std::string_view series, std::string_view reason) = 0;
