@@ -146,7 +146,7 @@ TEST(ReportErrors, broken_catalogues) {
 }
 
 TEST(ReportErrors, flags_that_contradict_each_other) {
-  expect_refused(with_options({"--scrape", "http://127.0.0.1:1/metrics"}), {"one of --file, --scrape or --prometheus"});
+  expect_refused(with_options({"--scrape", "http://127.0.0.1:1/metrics"}), {"one of --file, --scrape, --prometheus or --store"});
   expect_refused(with_options({"--prometheus", "http://127.0.0.1:1"}), {"one of"});
   expect_refused(with_options({"--raw"}), {"--prometheus"});
   expect_refused(with_options({"--match", "a=\"b\""}), {"--prometheus"});
