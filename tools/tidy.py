@@ -72,11 +72,11 @@ OWNERS = {
     r"boost/.*": r"src/net/http_server(?:_parser|_connection|_tls)?(?:_internal)?\.(?:cc|h)",
     r"openssl/.*": r"src/net/(?:http_server_tls|password)\.cc",
     r"yaml-cpp/.*": r"src/base/yaml\.cc",
-    r"tsl/.*": r"src/.*",
+    r"tsl/.*": r"(?:src|apps)/.*",
     r"crypt\.h": r"src/net/password\.cc",
     r"CLI/.*": r"apps/flopsight/(?:command_line|[a-z]+_(?:options|arguments))\.cc",
     r"fmt/.*": r"src/views/.*",
-    r"g(?:test|mock)/.*": r".*_test\.cc",
+    r"g(?:test|mock)/.*": r".*_test\.cc|apps/flopsight/test_\w+\.h",
     r"benchmark/.*": r".*_bench\.cc",
 }
 # The C and POSIX headers in use; anything else with a dot or a slash is a library without an owner.

@@ -153,6 +153,34 @@ bool Caller::sees(const samples::Holder& holder) const {
   return sees_all() || has(users, holder.user) || has(teams, holder.team);
 }
 
+base::Result<Access::Token> Access::parse_token(const std::string& tokens_path, const base::yaml::Value& entry) {
+  Token token;
+  for (const auto& [key, value] : entry.fields) {
+    if (key == "token") {
+      FLOPSIGHT_ASSIGN_OR_RETURN(token.token, text_of(tokens_path, key, value));
+    } else if (key == "name") {
+      FLOPSIGHT_ASSIGN_OR_RETURN(token.caller.name, text_of(tokens_path, key, value));
+    } else if (key == "roles") {
+      FLOPSIGHT_RETURN_IF_ERROR(set_roles(tokens_path, value, token.caller));
+    } else if (key == "users" || key == "teams") {
+      FLOPSIGHT_RETURN_IF_ERROR(set_limits(tokens_path, key, value, token.caller));
+    } else {
+      return mistake(tokens_path, value.line, base::printable(key, 40) + ": expected name, token, roles, users or teams");
+    }
+  }
+  if (token.token.size() < kTokenBytesMin) {
+    return mistake(tokens_path, entry.line, "token: expected at least " + std::to_string(kTokenBytesMin) + " characters");
+  }
+  if (!token.caller.may_ingest && !token.caller.may_read && !token.caller.may_admin) {
+    return mistake(tokens_path, entry.line, "roles: expected at least one of ingest, read, admin");
+  }
+  if (token.caller.name.empty()) token.caller.name = "token of line " + std::to_string(entry.line);
+  if (token.caller.may_admin && !token.caller.sees_all()) {
+    return mistake(tokens_path, entry.line, "an admin sees all jobs; leave users and teams out, or the role");
+  }
+  return token;
+}
+
 base::Result<Access> Access::parse(const std::string& web_config_path, const std::string& web_config,
                                    const std::string& tokens_path, const std::string& tokens) {
   Access access;
@@ -191,30 +219,7 @@ base::Result<Access> Access::parse(const std::string& web_config_path, const std
     if (key != "tokens") return mistake(tokens_path, value.line, base::printable(key, 40) + ": expected tokens");
   }
   for (const Value& entry : list->items) {
-    Token token;
-    for (const auto& [key, value] : entry.fields) {
-      if (key == "token") {
-        FLOPSIGHT_ASSIGN_OR_RETURN(token.token, text_of(tokens_path, key, value));
-      } else if (key == "name") {
-        FLOPSIGHT_ASSIGN_OR_RETURN(token.caller.name, text_of(tokens_path, key, value));
-      } else if (key == "roles") {
-        FLOPSIGHT_RETURN_IF_ERROR(set_roles(tokens_path, value, token.caller));
-      } else if (key == "users" || key == "teams") {
-        FLOPSIGHT_RETURN_IF_ERROR(set_limits(tokens_path, key, value, token.caller));
-      } else {
-        return mistake(tokens_path, value.line, base::printable(key, 40) + ": expected name, token, roles, users or teams");
-      }
-    }
-    if (token.token.size() < kTokenBytesMin) {
-      return mistake(tokens_path, entry.line, "token: expected at least " + std::to_string(kTokenBytesMin) + " characters");
-    }
-    if (!token.caller.may_ingest && !token.caller.may_read && !token.caller.may_admin) {
-      return mistake(tokens_path, entry.line, "roles: expected at least one of ingest, read, admin");
-    }
-    if (token.caller.name.empty()) token.caller.name = "token of line " + std::to_string(entry.line);
-    if (token.caller.may_admin && !token.caller.sees_all()) {
-      return mistake(tokens_path, entry.line, "an admin sees all jobs; leave users and teams out, or the role");
-    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(Token token, parse_token(tokens_path, entry));
     if (std::any_of(access.tokens_.begin(), access.tokens_.end(), [&](const Token& t) { return t.token == token.token; })) {
       return mistake(tokens_path, entry.line, "token: another entry has the same");
     }

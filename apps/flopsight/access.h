@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/yaml.h"
 #include "net/http_server.h"
 #include "net/password.h"
 #include "samples/gpu.h"
@@ -59,6 +60,7 @@ class Access {
     std::string hash;
     Caller caller;
   };
+  static base::Result<Token> parse_token(const std::string& tokens_path, const base::yaml::Value& entry);
   const Token* token_of(std::string_view header) const;
 
   std::vector<Token> tokens_;

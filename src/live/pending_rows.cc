@@ -59,8 +59,8 @@ constexpr std::array<std::int8_t, catalog::kMetricCount> slots_by_metric() {
 }
 constexpr auto kSlotOf = slots_by_metric();
 
-constexpr double CycleCounters::*kCycleFields[] = {&CycleCounters::elapsed, &CycleCounters::active,
-                                                   &CycleCounters::mma};
+constexpr double CycleCounters::*kCycleFields[] = {&CycleCounters::elapsed_total,
+                                                   &CycleCounters::active_total, &CycleCounters::mma_total};
 
 constexpr std::size_t kGrowRows = 2;
 

@@ -50,9 +50,9 @@ static_assert(sizeof(PendingRow) == 56);
 static_assert(samples::kAbsentReasonCount < 15, "a reason and none have four bits");
 
 struct CycleCounters {
-  double elapsed = 0;
-  double active = 0;
-  double mma = 0;
+  double elapsed_total = 0;
+  double active_total = 0;
+  double mma_total = 0;
 };
 
 class PendingRows {

@@ -73,10 +73,10 @@ struct Extremes {
   }
   void merge(const Extremes& other) {
     if (other.any_ofu) {
-      const double last = other.ofu_last_ratio;
+      const double last_ratio = other.ofu_last_ratio;  // of `other`, which may be this
       see_ofu(other.ofu_min_ratio, units::Instant{std::numeric_limits<std::int64_t>::min()});
       see_ofu(other.ofu_max_ratio, units::Instant{std::numeric_limits<std::int64_t>::min()});
-      see_ofu(last, other.ofu_last_time);
+      see_ofu(last_ratio, other.ofu_last_time);
     }
     if (other.any_clock) {
       see_clock(other.clock_min_hertz);

@@ -21,17 +21,62 @@ units::Window window_of(const std::vector<CellType>& cells, std::int64_t slot_se
   return window;
 }
 
+base::Result<std::vector<GpuCell>> decode(std::string_view bytes, units::Seconds slot, const GpuCell*) {
+  return decode_gpu_block(bytes, slot);
+}
+base::Result<std::vector<JobCell>> decode(std::string_view bytes, units::Seconds slot, const JobCell*) {
+  return decode_job_block(bytes, slot);
+}
+std::pair<std::uint32_t, std::uint32_t> ids_of(const GpuCell& cell) { return {cell.gpu, cell.job}; }
+std::pair<std::uint32_t, std::uint32_t> ids_of(const JobCell& cell) { return {cell.job, cell.model}; }
+void merge(GpuCell& into, const GpuCell& cell) { into.cell.merge(cell.cell); }
+void merge(JobCell& into, const JobCell& cell) {
+  into.cell.merge(cell.cell);
+  into.spread.merge(cell.spread);
+}
+
+// Cells of several blocks, merged to longer slots, in the order in which blocks hold them.
+template <typename CellType>
+class Chunk {
+ public:
+  Chunk(std::int64_t from_seconds, std::int64_t to_seconds)
+      : from_(static_cast<double>(from_seconds)), to_milliseconds_(milliseconds(to_seconds)) {}
+
+  // False: it cannot be read, and nothing of it was taken.
+  bool add(std::string_view bytes) {
+    const auto cells = decode(bytes, from_, static_cast<const CellType*>(nullptr));
+    if (!cells.ok()) return false;
+    for (const CellType& cell : *cells) {
+      const std::int64_t start = cell.slot_start.unix_milliseconds / to_milliseconds_ * to_milliseconds_;
+      const auto [at, is_new] = cells_.try_emplace({ids_of(cell), start}, cell);
+      if (is_new) {
+        at->second.slot_start = units::Instant{start};
+      } else {
+        merge(at->second, cell);
+      }
+    }
+    return true;
+  }
+  std::vector<CellType> take() {
+    std::vector<CellType> out;
+    for (auto& [key, cell] : cells_) out.push_back(std::move(cell));
+    return out;
+  }
+
+ private:
+  units::Seconds from_;
+  std::int64_t to_milliseconds_;
+  std::map<std::pair<std::pair<std::uint32_t, std::uint32_t>, std::int64_t>, CellType> cells_;
+};
+
 }  // namespace
 
 // All blocks of one group, kind and slot that start in the chunk become one, in slots of `to_seconds`.
 base::Status SqliteStore::replace_blocks(BlockKind kind, std::int64_t slot_seconds, std::int64_t group,
                                          units::Window chunk, std::int64_t to_seconds) {
-  const units::Seconds from(static_cast<double>(slot_seconds)), to(static_cast<double>(to_seconds));
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, GpuCell> gpu_cells;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, JobCell> job_cells;
-  const auto start_of = [&](units::Instant start) {
-    return start.unix_milliseconds / milliseconds(to_seconds) * milliseconds(to_seconds);
-  };
+  const units::Seconds to(static_cast<double>(to_seconds));
+  Chunk<GpuCell> gpus(slot_seconds, to_seconds);
+  Chunk<JobCell> jobs(slot_seconds, to_seconds);
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement select,
       database_.prepare("SELECT id, bytes FROM blocks WHERE kind = ? AND slot_seconds = ? AND entity_group = ? AND "
@@ -45,43 +90,18 @@ base::Status SqliteStore::replace_blocks(BlockKind kind, std::int64_t slot_secon
   for (;;) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, select.step());
     if (!row) break;
-    if (kind == BlockKind::kGpu) {
-      const auto cells = decode_gpu_block(select.blob(1), from);
-      if (!cells.ok()) continue;  // stays, and is noted when it is read
-      for (const GpuCell& cell : *cells) {
-        GpuCell& into = gpu_cells[{cell.gpu, cell.job, start_of(cell.slot_start)}];
-        into.gpu = cell.gpu;
-        into.job = cell.job;
-        into.slot_start = units::Instant{start_of(cell.slot_start)};
-        into.cell.merge(cell.cell);
-      }
-    } else {
-      const auto cells = decode_job_block(select.blob(1), from);
-      if (!cells.ok()) continue;
-      for (const JobCell& cell : *cells) {
-        JobCell& into = job_cells[{cell.job, cell.model, start_of(cell.slot_start)}];
-        into.job = cell.job;
-        into.model = cell.model;
-        into.slot_start = units::Instant{start_of(cell.slot_start)};
-        into.cell.merge(cell.cell);
-        into.spread.merge(cell.spread);
-      }
-    }
-    replaced.push_back(select.integer(0));
+    // One that cannot be read stays, and is noted when somebody asks for it.
+    if (kind == BlockKind::kGpu ? gpus.add(select.blob(1)) : jobs.add(select.blob(1))) replaced.push_back(select.integer(0));
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement remove, database_.prepare("DELETE FROM blocks WHERE id = ?"));
   for (const std::int64_t id : replaced) {
     remove.bind(1, id);
     FLOPSIGHT_RETURN_IF_ERROR(remove.run());
   }
-  if (!gpu_cells.empty()) {
-    std::vector<GpuCell> cells;
-    for (auto& [key, cell] : gpu_cells) cells.push_back(std::move(cell));
+  if (const std::vector<GpuCell> cells = gpus.take(); !cells.empty()) {
     return write_block(kind, to_seconds, group, window_of(cells, to_seconds), cells.size(), encode_gpu_block(cells, to));
   }
-  if (!job_cells.empty()) {
-    std::vector<JobCell> cells;
-    for (auto& [key, cell] : job_cells) cells.push_back(std::move(cell));
+  if (const std::vector<JobCell> cells = jobs.take(); !cells.empty()) {
     return write_block(kind, to_seconds, group, window_of(cells, to_seconds), cells.size(), encode_job_block(cells, to));
   }
   return {};

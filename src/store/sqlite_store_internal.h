@@ -22,6 +22,14 @@ inline constexpr std::uint32_t kGroupSize = 256;
 inline constexpr std::int64_t kMiddleSeconds = 600;
 inline constexpr std::int64_t kCoarseSeconds = 3600;
 
+// The names of a GPU, and their columns in the same order.
+inline constexpr std::string samples::GpuIdentity::*kGpuNames[] = {
+    &samples::GpuIdentity::uuid,  &samples::GpuIdentity::mig_instance, &samples::GpuIdentity::mig_profile,
+    &samples::GpuIdentity::host,  &samples::GpuIdentity::index,        &samples::GpuIdentity::pci_bus_id,
+    &samples::GpuIdentity::model_raw, &samples::GpuIdentity::driver_version};
+inline constexpr const char* kGpuColumns =
+    "uuid, mig_instance, mig_profile, host, gpu_index, pci_bus_id, model_raw, driver_version";
+
 struct BlockRow {
   std::int64_t id = 0;
   std::int64_t slot_seconds = 0;
