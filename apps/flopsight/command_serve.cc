@@ -187,7 +187,7 @@ class Service {
       const bool due = now >= next_flush || ingest_->wants_flush() || (next_flush - now).value > loaded_.config.rollup_slot.value;
       if (due) {
         flush(now);
-        next_flush = flush_after(now);
+        next_flush = ingest_->more() ? now : flush_after(now);
       }
       // The store is free in between, for questions.
       if (ingest_->maintain(now)) continue;

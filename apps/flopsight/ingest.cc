@@ -259,6 +259,7 @@ base::Status Ingest::recover(units::Instant now) {
   FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::open_sqlite_store(options_.folder, store_options));
   store_ = std::move(opened);
   for (std::string& note : store_->take_notes()) notes_.push_back(std::move(note));
+  look_at_store();
   make_fleet();
   const std::string log_folder = options_.folder + "/log";
   fleet_->set_replaying(true);

@@ -111,7 +111,9 @@ class Ingest {
                       std::string_view content_type, units::Instant now);
 
   // Closes what can be closed and writes it. Called every few seconds by one thread.
+  // `more` says that a backlog is left for the next call, which may come at once.
   base::Status flush(units::Instant now, bool everything = false);
+  bool more() const { return more_; }
   // Samples are put off until a flush makes room: do not wait for its time.
   bool wants_flush() const { return wants_flush_; }
   // A bounded piece of the store's housekeeping. True: there is more.
@@ -171,6 +173,12 @@ class Ingest {
   const jobs::LabelRules& rules_;
   std::optional<store::FolderLock> lock_;
   std::unique_ptr<store::Log> log_;
+
+  // Of the store, for those who only look: it may be busy for long.
+  std::atomic<std::uint64_t> store_bytes_{0};
+  std::atomic<bool> store_simulated_{false};
+  std::atomic<bool> more_{false};
+  void look_at_store();  // store_mutex_ held
 
   mutable std::mutex store_mutex_;
   std::unique_ptr<store::Store> store_;

@@ -116,12 +116,16 @@ base::Status Ingest::write(Batch& batch, bool& begun) {
 base::Status Ingest::write_cells(units::Instant now, bool everything) {
   // So many GPUs are closed under the fleet's lock at a time, and their cells are in memory.
   constexpr live::GpuIndex kGpusAtOnce = 8'192;
+  // And about so many cells are one transaction: seconds, not minutes, after which others get the store.
+  constexpr std::int64_t kCellsAtOnce = 500'000;
   bool begun = false;
   std::size_t gpu_count = 0;
   const auto step = [&](const std::function<void(const live::LiveFleet::CellSink&)>& close) -> base::Status {
     Batch batch;
     {
       const std::scoped_lock guard(fleet_mutex_);
+      const auto count = static_cast<std::int64_t>(fleet_->gpu_count());
+      fleet_->set_slots_at_once(everything ? 0 : std::max(std::int64_t{1}, kCellsAtOnce / std::max(std::int64_t{1}, count)));
       close([&](const live::ClosedCell& closed) { take(closed, batch); });
       remember(batch);
       gpu_count = fleet_->gpu_count();
@@ -141,7 +145,10 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
     if (begun) store_->roll_back();
     return done;
   }
-  if (!begun) return {};
+  if (!begun) {
+    more_ = false;
+    return {};
+  }
   store::Store::Checkpoint checkpoint;
   bool is_simulated = false;
   {
@@ -157,17 +164,25 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
     }
     ++counters_.flushes;
     is_simulated = fleet_->simulated();
+    more_ = fleet_->take_more();
   }
   if (is_simulated) store_->mark_simulated();
   FLOPSIGHT_RETURN_IF_ERROR(store_->commit(checkpoint));
+  look_at_store();
   FLOPSIGHT_RETURN_IF_ERROR(log_->drop_before(checkpoint.log_segment));
   return log_->rotate();
+}
+
+void Ingest::look_at_store() {
+  if (const auto size = store_->size(); size.ok()) store_bytes_ = size->bytes;
+  store_simulated_ = store_->simulated();
 }
 
 bool Ingest::maintain(units::Instant now) {
   const std::scoped_lock guard(store_mutex_);
   if (store_ == nullptr) return false;
   const auto more = store_->maintain(now, options_.retention);
+  look_at_store();
   return more.ok() && *more;
 }
 
@@ -202,9 +217,8 @@ IngestHealth Ingest::health() const {
     health.simulated = fleet_->simulated();
     health.log_bytes = log_->bytes();
   }
-  const std::scoped_lock guard(store_mutex_);
-  if (const auto size = store_->size(); size.ok()) health.store_bytes = size->bytes;
-  health.simulated = health.simulated || store_->simulated();
+  health.store_bytes = store_bytes_;
+  health.simulated = health.simulated || store_simulated_;
   return health;
 }
 

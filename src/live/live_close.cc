@@ -162,7 +162,12 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     return;
   }
   if (!gpu.resolved) resolve(gpu);
+  std::int64_t left = slots_at_once_;
   while (gpu.closed_until < limit) {
+    if (slots_at_once_ != 0 && left-- == 0) {
+      more_ = true;
+      break;
+    }
     units::Window window{{gpu.closed_until}, {gpu.closed_until + slot}};
     const std::size_t next = gpu.rows.first_at_or_after(window.start.unix_milliseconds);
     if (next == 0) {
@@ -194,7 +199,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     gpu.closed_until += slot;
   }
   drop_closed(gpu);
-  if (is_idle) gpu.away = true;
+  if (is_idle && gpu.closed_until >= limit) gpu.away = true;
 }
 
 void LiveFleet::set_replaying(bool replaying) {

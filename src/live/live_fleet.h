@@ -23,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <tsl/robin_map.h>
@@ -121,6 +122,10 @@ class LiveFleet {
   void close_instances(units::Instant now, const CellSink& sink, bool everything);
   void close_range(GpuIndex first, GpuIndex last, units::Instant now, const CellSink& sink, bool everything);
   void close_rests(const CellSink& sink);
+  // At most so many slots of a GPU in one call of these, so that a backlog is not one endless close; 0: all.
+  void set_slots_at_once(std::int64_t count) { slots_at_once_ = count; }
+  // Whether that held something back since the last time it was asked.
+  bool take_more() { return std::exchange(more_, false); }
 
   // The oldest log segment with a sample that is not in a closed cell; nothing when there is none.
   std::optional<std::uint32_t> oldest_segment(std::uint32_t current_segment) const;
@@ -204,6 +209,8 @@ class LiveFleet {
   std::array<std::uint64_t, samples::kAbsentReasonCount> absent_noted_{};
   bool simulated_ = false;
   bool replaying_ = false;
+  std::int64_t slots_at_once_ = 0;
+  bool more_ = false;
 };
 
 }  // namespace flopsight::live

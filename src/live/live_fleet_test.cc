@@ -123,6 +123,19 @@ TEST_F(Live, a_backlog_of_hours_sent_in_order_is_rolled_up_whole) {
   EXPECT_EQ(total("GPU-a")[CellField::kMeasured], 7'215'000'000);
 }
 
+TEST_F(Live, a_backlog_is_closed_in_pieces_that_add_up) {
+  const LabelSetId a = gpu("GPU-a", "train-0");
+  for (int t = 0; t <= 3600; t += 15) scrape(a, t, 0.4);
+  fleet.set_slots_at_once(10);
+  int calls = 0;
+  do {
+    close(true);
+    ++calls;
+  } while (fleet.take_more());
+  EXPECT_EQ(calls, 7);
+  EXPECT_EQ(total("GPU-a", "train-0")[CellField::kMeasured], 3'615'000'000);
+}
+
 TEST_F(Live, a_time_further_ahead_than_allowed_is_refused) {
   const LabelSetId a = gpu("GPU-a");
   scrape(a, 0, 0.4);
