@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "base/yaml.h"
 
 namespace flopsight::app {
 namespace {
@@ -184,48 +183,60 @@ base::Result<Access::Token> Access::parse_token(const std::string& tokens_path, 
 base::Result<Access> Access::parse(const std::string& web_config_path, const std::string& web_config,
                                    const std::string& tokens_path, const std::string& tokens) {
   Access access;
-  if (!web_config_path.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const Value root, base::yaml::parse(web_config).within(web_config_path));
-    // Read as empty, a list would let everybody in.
-    if (root.kind != Kind::kMap && root.kind != Kind::kNull) {
-      return mistake(web_config_path, root.line, "found " + std::string(base::yaml::kind_name(root.kind)) + ", expected keys");
-    }
-    for (const auto& [key, value] : root.fields) {
-      if (key == "tls_server_config") {
-        FLOPSIGHT_ASSIGN_OR_RETURN(access.tls_, parse_tls(web_config_path, value));
-      } else if (key == "basic_auth_users") {
-        if (value.kind != Kind::kMap || value.fields.empty()) {
-          return mistake(web_config_path, value.line, "basic_auth_users: found " + std::string(base::yaml::kind_name(value.kind)) +
-                                                          ", expected NAME: HASH");
-        }
-        for (const auto& [name, hash] : value.fields) {
-          if (!net::is_bcrypt_hash(hash.text)) {
-            return mistake(web_config_path, hash.line, "basic_auth_users: the entry of " + base::printable(name, 40) + " is no bcrypt hash");
-          }
-          access.users_.push_back({hash.text, {name, true, true, true, {}, {}}});
-        }
-      } else if (key != "http_server_config") {
-        return mistake(web_config_path, value.line, base::printable(key, 40) + ": expected tls_server_config or basic_auth_users");
-      }
-    }
-  }
-  if (tokens_path.empty()) return access;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Value root, base::yaml::parse(tokens).within(tokens_path));
-  const Value* list = root.find("tokens");
-  if (list == nullptr || list->kind != Kind::kList || list->items.empty()) {
-    return mistake(tokens_path, root.line, "expected a list under the key tokens");
+  if (!web_config_path.empty()) FLOPSIGHT_RETURN_IF_ERROR(access.read_web_config(web_config_path, web_config));
+  if (!tokens_path.empty()) FLOPSIGHT_RETURN_IF_ERROR(access.read_tokens(tokens_path, tokens));
+  return access;
+}
+
+base::Status Access::read_web_config(const std::string& path, const std::string& text) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Value root, base::yaml::parse(text).within(path));
+  // Read as empty, a list would let everybody in.
+  if (root.kind != Kind::kMap && root.kind != Kind::kNull) {
+    return mistake(path, root.line, "found " + std::string(base::yaml::kind_name(root.kind)) + ", expected keys");
   }
   for (const auto& [key, value] : root.fields) {
-    if (key != "tokens") return mistake(tokens_path, value.line, base::printable(key, 40) + ": expected tokens");
+    if (key == "tls_server_config") {
+      FLOPSIGHT_ASSIGN_OR_RETURN(tls_, parse_tls(path, value));
+    } else if (key == "basic_auth_users") {
+      if (value.kind != Kind::kMap || value.fields.empty()) {
+        return mistake(path, value.line, "basic_auth_users: found " + std::string(base::yaml::kind_name(value.kind)) +
+                                                        ", expected NAME: HASH");
+      }
+      for (const auto& [name, hash] : value.fields) {
+        if (!net::is_bcrypt_hash(hash.text)) {
+          return mistake(path, hash.line, "basic_auth_users: the entry of " + base::printable(name, 40) + " is no bcrypt hash");
+        }
+        users_.push_back({hash.text, {name, true, true, true, {}, {}}});
+      }
+    } else if (key != "http_server_config") {
+      return mistake(path, value.line, base::printable(key, 40) + ": expected tls_server_config or basic_auth_users");
+    }
+  }
+  return {};
+}
+
+base::Result<Access::Token> Access::token_from(const std::string& path, const Value& entry) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(Token token, parse_token(path, entry));
+  return token;
+}
+
+base::Status Access::read_tokens(const std::string& path, const std::string& text) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Value root, base::yaml::parse(text).within(path));
+  const Value* list = root.find("tokens");
+  if (list == nullptr || list->kind != Kind::kList || list->items.empty()) {
+    return mistake(path, root.line, "expected a list under the key tokens");
+  }
+  for (const auto& [key, value] : root.fields) {
+    if (key != "tokens") return mistake(path, value.line, base::printable(key, 40) + ": expected tokens");
   }
   for (const Value& entry : list->items) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(Token token, parse_token(tokens_path, entry));
-    if (std::any_of(access.tokens_.begin(), access.tokens_.end(), [&](const Token& t) { return t.token == token.token; })) {
-      return mistake(tokens_path, entry.line, "token: another entry has the same");
+    FLOPSIGHT_ASSIGN_OR_RETURN(Token token, token_from(path, entry));
+    if (std::any_of(tokens_.begin(), tokens_.end(), [&](const Token& t) { return t.token == token.token; })) {
+      return mistake(path, entry.line, "token: another entry has the same");
     }
-    access.tokens_.push_back(std::move(token));
+    tokens_.push_back(std::move(token));
   }
-  return access;
+  return {};
 }
 
 const Access::Token* Access::token_of(std::string_view header) const {

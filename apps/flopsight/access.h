@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/yaml.h"
+#include "base/yaml.h"
 #include "net/http_server.h"
 #include "net/password.h"
 #include "samples/gpu.h"
@@ -62,6 +63,9 @@ class Access {
   };
   static base::Result<Token> parse_token(const std::string& tokens_path, const base::yaml::Value& entry);
   const Token* token_of(std::string_view header) const;
+  base::Status read_web_config(const std::string& path, const std::string& text);
+  base::Status read_tokens(const std::string& path, const std::string& text);
+  static base::Result<Token> token_from(const std::string& path, const base::yaml::Value& entry);
 
   std::vector<Token> tokens_;
   std::vector<User> users_;

@@ -1,6 +1,7 @@
 #include "routes.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <set>
 
@@ -29,7 +30,7 @@ const std::string kTokens =
     "  - {name: alice, token: alice-token-00001, roles: [read], users: [alice]}\n";
 
 // Four jobs over an hour: pod "a-<n>" of user alice, bob, bob1 and of nobody known; and a GPU without a job.
-class Routed : public test::IngestTest {
+class Routed : public testing::Test, public test::IngestHarness {
  protected:
   Routed() {
     const char* users[] = {"alice", "bob", "bob1", ""};

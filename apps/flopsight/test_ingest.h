@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
+#include "base/check.h"
 #include "ingest.h"
 #include "test_support.h"
 #include "wire/remote_write.h"
@@ -74,14 +73,14 @@ inline LabelTexts labels_of(int gpu, const std::string& pod, const LabelTexts& m
 // All fields of the cells of each (job, model), in order.
 using Totals = std::map<std::string, std::vector<std::int64_t>>;
 
-class IngestTest : public testing::Test {
- protected:
-  IngestTest() { open(); }
+class IngestHarness {
+ public:
+  IngestHarness() { open(); }
 
   void open() {
     ingest_.reset();
     auto opened = Ingest::open(options(), rules_, now_);
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    FLOPSIGHT_CHECK(opened.ok());
     ingest_ = std::move(opened).value();
   }
   IngestOptions options() const {
@@ -99,8 +98,7 @@ class IngestTest : public testing::Test {
   }
   WriteAnswer write(const Message& message) { return ingest_->remote_write(message.version(), message.body(), now_); }
   void flush(bool everything = false) {
-    const base::Status flushed = ingest_->flush(now_, everything);
-    ASSERT_TRUE(flushed.ok()) << flushed.error().message;
+    FLOPSIGHT_CHECK(ingest_->flush(now_, everything).ok());
   }
   // `gpus` of one job from second `from` to `to`, a sample every 15 seconds, the clock on the wall going along.
   void run(const std::string& pod, const std::vector<int>& gpus, int from, int to,
@@ -109,8 +107,7 @@ class IngestTest : public testing::Test {
       Message message(version);
       for (const int gpu : gpus) message.gpu(labels_of(gpu, pod, more), tensor_at(gpu, t), t, 1400 + (t / 15 * 7 + gpu) % 300);
       now_ = after(t);
-      const WriteAnswer answer = write(message);
-      ASSERT_EQ(answer.status, 204) << answer.text;
+      FLOPSIGHT_CHECK(write(message).status == 204);
     }
   }
   static double tensor_at(int gpu, int t) { return 0.2 + ((t / 15 * 37 + gpu * 11) % 60) / 100.0; }
@@ -119,7 +116,7 @@ class IngestTest : public testing::Test {
     Totals out;
     Ingest::StoreHandle store = ingest_->store();
     const auto all = store->job_totals({Instant{0}, after(40 * 86'400.0)});
-    EXPECT_TRUE(all.ok()) << all.error().message;
+    FLOPSIGHT_CHECK(all.ok());
     for (const store::JobTotal& total : *all) {
       const std::string job = total.job == 0 ? "nobody" : store->holder(total.job).name_space + "/" + store->holder(total.job).job;
       const auto values = total.cell.values();
