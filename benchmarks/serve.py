@@ -224,7 +224,7 @@ def main():
     if arguments.only in (None, "disk"):
         disk(200 if arguments.quick else 2_000, 1 if arguments.quick else 2)
     if arguments.only in (None, "query"):
-        query(200 if arguments.quick else 10_000)
+        query(200 if arguments.quick else 4_000)
 
 
 if __name__ == "__main__":

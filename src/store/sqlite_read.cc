@@ -81,7 +81,9 @@ base::Status SqliteStore::add_job_cells_of(std::int64_t slot_seconds, units::Win
     cell.model = static_cast<ModelId>(select.integer(2));
     int column = 3;
     for (std::size_t i = 0; i < rollups::kCellFieldCount; ++i, ++column) {
-      if (!select.is_null(column)) cell.cell[static_cast<CellField>(i)] = select.integer(column);
+      // A sum is never NULL, and most columns are sums.
+      const bool is_there = rollups::cell_fields()[i].merge == rollups::Merge::kSum || !select.is_null(column);
+      if (is_there) cell.cell[static_cast<CellField>(i)] = select.integer(column);
     }
     if (auto spread = decode_spread(select.blob(column)); spread.ok()) {
       cell.spread = std::move(spread).value();
