@@ -3,9 +3,9 @@
 #include <cmath>
 #include <ostream>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "import_sources.h"
+#include "parse_file.h"
 #include "serve_config.h"
 
 namespace flopsight::app {
@@ -25,12 +25,6 @@ struct Settings {
   catalog::DeviceCatalog catalog;
   net::HttpOptions http;
 };
-
-template <typename T>
-Result<T> parse_file(const std::string& path, Result<T> (*parse)(std::string_view)) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path));
-  return parse(text).within(path);
-}
 
 Status read_settings(const ImportArguments& a, Settings& settings) {
   FLOPSIGHT_ASSIGN_OR_RETURN(settings.config, read_config(a.config_path, {}));
@@ -129,7 +123,7 @@ Status import(const ImportArguments& a, const Env& env, bool& all_taken) {
   FLOPSIGHT_RETURN_IF_ERROR(files.read(a.files));
   const units::Instant now = env.now();
   FLOPSIGHT_ASSIGN_OR_RETURN(const units::Window window, window_of(a, files, settings.config, now));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const auto ingest, Ingest::open(ingest_options(settings, window), settings.rules, now));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto ingest, Ingest::open(ingest_options(settings, window), settings.rules));
   ImportFeed feed(*ingest, settings.rules, settings.config.rollup_slot, now);
   FLOPSIGHT_RETURN_IF_ERROR(check_window(feed, window, settings.config.store));
   {

@@ -3,8 +3,8 @@
 #include <ostream>
 
 #include "answer.h"
-#include "base/file.h"
 #include "base/text.h"
+#include "parse_file.h"
 #include "report_sources.h"
 #include "store/store.h"
 #include "views/report_views.h"
@@ -13,12 +13,6 @@ namespace flopsight::app {
 namespace {
 
 using base::Result;
-
-template <typename T>
-Result<T> parse_file(const std::string& path, Result<T> (*parse)(std::string_view)) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path));
-  return parse(text).within(path);
-}
 
 // Everything that files on disk say, read before any network is touched.
 base::Status read_settings(const ReportArguments& a, ReportSettings& settings) {

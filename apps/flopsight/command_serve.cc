@@ -12,6 +12,7 @@
 #include "demo_fleet.h"
 #include "ingest.h"
 #include "jobs/job_file.h"
+#include "parse_file.h"
 #include "routes.h"
 #include "scrape_service.h"
 
@@ -28,12 +29,6 @@ struct Loaded {
   analysis::Prices prices;
   std::shared_ptr<const Access> access;
 };
-
-template <typename T>
-Result<T> parse_file(const std::string& path, Result<T> (*parse)(std::string_view)) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path));
-  return parse(text).within(path);
-}
 
 Result<std::string> text_of(const std::string& path) {
   if (path.empty()) return std::string();
@@ -147,7 +142,7 @@ class Service {
       : arguments_(arguments), env_(env), loaded_(std::move(loaded)) {}
 
   base::Status start() {
-    FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(ingest_options(loaded_), loaded_.rules, env_.now()));
+    FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(ingest_options(loaded_), loaded_.rules));
     for (const std::string& note : ingest_->take_notes()) say(env_, note);
     if (!loaded_.config.jobs.empty()) {
       FLOPSIGHT_ASSIGN_OR_RETURN(auto records, parse_file(loaded_.config.jobs, jobs::parse_jobs));

@@ -211,19 +211,18 @@ Ingest::Ingest(IngestOptions options, const jobs::LabelRules& rules)
     : options_(std::move(options)), rules_(rules) {}
 Ingest::~Ingest() = default;
 
-base::Result<std::unique_ptr<Ingest>> Ingest::open(IngestOptions options, const jobs::LabelRules& rules,
-                                                   units::Instant now) {
+base::Result<std::unique_ptr<Ingest>> Ingest::open(IngestOptions options, const jobs::LabelRules& rules) {
   std::unique_ptr<Ingest> ingest(new Ingest(std::move(options), rules));
-  FLOPSIGHT_RETURN_IF_ERROR(ingest->start(now));
+  FLOPSIGHT_RETURN_IF_ERROR(ingest->start());
   return ingest;
 }
 
-base::Status Ingest::start(units::Instant now) {
+base::Status Ingest::start() {
   FLOPSIGHT_RETURN_IF_ERROR(store::real_disk().make_folder(options_.folder));
   FLOPSIGHT_ASSIGN_OR_RETURN(store::FolderLock lock, store::FolderLock::take(options_.folder));
   lock_.emplace(std::move(lock));
   const std::scoped_lock guard(store_mutex_, fleet_mutex_);
-  return recover(now);
+  return recover();
 }
 
 void Ingest::make_fleet() {
@@ -251,7 +250,7 @@ void Ingest::make_fleet() {
   }
 }
 
-base::Status Ingest::recover(units::Instant now) {
+base::Status Ingest::recover() {
   if (store_ != nullptr) store_->roll_back();
   store::SqliteStoreOptions store_options;
   store_options.slot = options_.live.slot;
@@ -289,7 +288,6 @@ base::Status Ingest::recover(units::Instant now) {
     FLOPSIGHT_ASSIGN_OR_RETURN(log_, store::Log::open(store::real_disk(), log_folder, options_.log));
   }
   needs_recovery_ = false;
-  (void)now;
   return {};
 }
 

@@ -100,8 +100,7 @@ struct LatestJob {
 class Ingest {
  public:
   // Takes the folder, opens store and log, replays. `rules` and the catalogue in the options are borrowed.
-  static base::Result<std::unique_ptr<Ingest>> open(IngestOptions options, const jobs::LabelRules& rules,
-                                                    units::Instant now);
+  static base::Result<std::unique_ptr<Ingest>> open(IngestOptions options, const jobs::LabelRules& rules);
   ~Ingest();
 
   WriteAnswer remote_write(wire::RemoteWriteVersion version, std::string_view compressed, units::Instant now);
@@ -152,8 +151,8 @@ class Ingest {
   class ScrapeSink;
 
   Ingest(IngestOptions options, const jobs::LabelRules& rules);
-  base::Status start(units::Instant now);
-  base::Status recover(units::Instant now);  // both locks held
+  base::Status start();
+  base::Status recover();  // both locks held
   void make_fleet();
   WriteAnswer apply_remote_write(wire::RemoteWriteVersion version, std::string_view message, units::Instant now,
                                  std::uint32_t segment);

@@ -23,7 +23,7 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
       // The disk had no room for a flush; everything is still in the log.
       const auto free = store::real_disk().free_bytes(options_.folder);
       if (free.ok() && *free < options_.log.free_bytes_min) return base::Error{base::ErrorCode::kLimit, why_not_};
-      FLOPSIGHT_RETURN_IF_ERROR(recover(now));
+      FLOPSIGHT_RETURN_IF_ERROR(recover());
       why_not_.clear();
     }
   }

@@ -176,7 +176,7 @@ TEST_F(Restarted, the_log_does_not_grow_with_what_is_in_the_store) {
 }
 
 TEST_F(Restarted, a_second_ingest_in_the_folder_is_refused_with_the_first_ones_process) {
-  const auto second = Ingest::open(options(), rules_, now_);
+  const auto second = Ingest::open(options(), rules_);
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.error().message, HasSubstr("process " + std::to_string(getpid())));
 }

@@ -79,7 +79,7 @@ class IngestHarness {
 
   void open() {
     ingest_.reset();
-    auto opened = Ingest::open(options(), rules_, now_);
+    auto opened = Ingest::open(options(), rules_);
     FLOPSIGHT_CHECK(opened.ok());
     ingest_ = std::move(opened).value();
   }

@@ -19,13 +19,6 @@ std::optional<double> ratio(double part, double whole) {
 
 }  // namespace
 
-std::string main_absent_reason(const rollups::Totals& totals) {
-  const auto most = std::max_element(totals.absent_seconds.begin(), totals.absent_seconds.end());
-  if (!(*most > 0)) return "";
-  const auto reason = static_cast<samples::AbsentReason>(most - totals.absent_seconds.begin());
-  return std::string(samples::absent_reason_name(reason));
-}
-
 JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options, const Prices& prices,
                      samples::QualityLog& quality) {
   JobAnswer answer;

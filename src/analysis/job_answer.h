@@ -72,7 +72,4 @@ struct JobSeries {
 JobSeries series_of(const std::vector<std::pair<units::Instant, std::pair<rollups::Cell, rollups::Spread>>>& cells,
                     units::Window window, units::Seconds step);
 
-// The reason for most of the time without OFU; empty when there is none.
-std::string main_absent_reason(const rollups::Totals& totals);
-
 }  // namespace flopsight::analysis

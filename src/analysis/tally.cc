@@ -154,11 +154,13 @@ Waterfall Tally::waterfall() const {
   return w;
 }
 
-std::string Tally::absent_reason() const {
-  const auto most = std::max_element(totals_.absent_seconds.begin(), totals_.absent_seconds.end());
+std::string main_absent_reason(const rollups::Totals& totals) {
+  const auto most = std::max_element(totals.absent_seconds.begin(), totals.absent_seconds.end());
   if (!(*most > 0)) return {};
   return std::string(samples::absent_reason_name(
-      static_cast<samples::AbsentReason>(most - totals_.absent_seconds.begin())));
+      static_cast<samples::AbsentReason>(most - totals.absent_seconds.begin())));
 }
+
+std::string Tally::absent_reason() const { return main_absent_reason(totals_); }
 
 }  // namespace flopsight::analysis

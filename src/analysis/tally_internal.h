@@ -19,6 +19,9 @@ class ClockVariance {
   std::map<std::string, rollups::ClockSpread> by_model_;
 };
 
+// The reason for most of the time without OFU; empty when there is none.
+std::string main_absent_reason(const rollups::Totals& totals);
+
 class Tally {
  public:
   // One GPU's portions that fall into this group; call once per GPU and group.

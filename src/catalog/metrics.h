@@ -86,6 +86,9 @@ std::span<const MetricAlias> metric_aliases();
 const MetricAlias* find_alias(std::string_view raw_name,
                               const std::optional<std::string_view>& pipe_label);
 
+// A fleet that does not exist says so with a sample of this name, and everything made of it says so too.
+inline constexpr std::string_view kSimulatedMetric = "flopsight_simulated";
+
 // A name that belongs to a GPU exporter although no alias knows it: "DCGM_FI_…", "nvidia_smi_…", "dcgm_…".
 bool is_gpu_metric_name(std::string_view raw_name);
 

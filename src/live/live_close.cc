@@ -21,27 +21,6 @@ constexpr std::size_t kRowsAfter = 9;
 constexpr std::size_t kRowsBefore = 3;
 // As rollups/cadence.h looks back.
 constexpr std::size_t kCadenceSteps = 8;
-constexpr double kBusyTensorRatio = 0.01;
-
-// Pairs of busy clock readings whose second lies in the window.
-rollups::ClockSpread spread_in(const samples::GpuTimeline& timeline, units::Window window) {
-  rollups::ClockSpread spread;
-  std::optional<double> before;
-  for (const samples::GpuScrape& s : timeline.scrapes) {
-    const samples::Reading &tensor = s.reading(Metric::kTensorActive), &clock = s.reading(Metric::kSmClock);
-    if (!tensor.present() || !clock.present() || tensor.value() < kBusyTensorRatio) continue;
-    const double hertz = clock.value();
-    if (window.contains(s.time)) {
-      ++spread.count;
-      if (before) {
-        ++spread.difference_count;
-        spread.difference_sum_hertz2 += (hertz - *before) * (hertz - *before);
-      }
-    }
-    before = hertz;
-  }
-  return spread;
-}
 
 units::Seconds step_of(const PendingRows& rows, units::Seconds otherwise) {
   if (rows.size() < 2) return otherwise;
@@ -123,7 +102,7 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
     quality_.add("no_tensor_counter", who.host.empty() ? rollups::gpu_label(who) : who.host);
   }
   if (rolled.holders_at_once_max > 1) quality_.add("shared_gpu", rollups::gpu_label(timeline.gpu));
-  const rollups::ClockSpread spread = spread_in(timeline, window);
+  const rollups::ClockSpread spread = rollups::clock_spread(timeline.scrapes, window);
   bool is_first = true;
   for (const rollups::Portion& portion : rolled.portions) {
     ClosedCell closed;

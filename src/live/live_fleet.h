@@ -41,7 +41,7 @@
 
 namespace flopsight::live {
 
-inline constexpr std::string_view kSimulatedMetric = "flopsight_simulated";
+using catalog::kSimulatedMetric;
 
 struct LiveOptions {
   rollups::FleetOptions fleet;  // of integrate, the window is ignored

@@ -98,12 +98,6 @@ std::size_t PendingRows::touch(std::int64_t unix_milliseconds, std::uint16_t log
   return at;
 }
 
-const PendingRow* PendingRows::find(std::int64_t unix_milliseconds) const {
-  const std::size_t at = first_at_or_after(unix_milliseconds);
-  if (at == rows_.size() || rows_[at].unix_milliseconds != unix_milliseconds) return nullptr;
-  return &rows_[at];
-}
-
 double PendingRows::value(std::size_t i, std::uint8_t slot) const {
   const PendingRow& row = rows_[i];
   if (slot < kFloatSlots) return static_cast<double>(row.floats[slot]);

@@ -66,8 +66,6 @@ class PendingRows {
 
   // The row of that time, made if need be; its index is valid until the next call.
   std::size_t touch(std::int64_t unix_milliseconds, std::uint16_t log_segment);
-  // The row of exactly that time, if there is one.
-  const PendingRow* find(std::int64_t unix_milliseconds) const;
 
   // Whether the row has a value in the slot, and that value.
   bool has(std::size_t i, std::uint8_t slot) const { return (rows_[i].present >> slot & 1) != 0; }

@@ -217,23 +217,6 @@ class FileJobs {
   std::vector<HolderId> from_file_;
 };
 
-void add_spread(const std::vector<GpuScrape>& scrapes, ClockSpread& spread) {
-  std::optional<double> before;
-  for (const GpuScrape& s : scrapes) {
-    const Reading &tensor = s.reading(Metric::kTensorActive), &clock = s.reading(Metric::kSmClock);
-    if (!tensor.present() || !clock.present() || tensor.value() < kBusyTensorRatio) continue;
-    const double hertz = clock.value();
-    ++spread.count;
-    spread.sum_hertz += hertz;
-    spread.sum_hertz2 += hertz * hertz;
-    if (before) {
-      ++spread.difference_count;
-      spread.difference_sum_hertz2 += (hertz - *before) * (hertz - *before);
-    }
-    before = hertz;
-  }
-}
-
 void integrate_instants(const samples::GpuTimeline& timeline, double weight,
                         const IntegrateOptions& options, const jobs::JobTable& table,
                         jobs::HolderTable& holders, GpuTime& out, samples::QualityLog& quality) {
@@ -311,6 +294,27 @@ Totals GpuTime::sum() const {
   return totals;
 }
 
+ClockSpread clock_spread(std::span<const GpuScrape> scrapes, const std::optional<units::Window>& window) {
+  ClockSpread spread;
+  std::optional<double> before;
+  for (const GpuScrape& s : scrapes) {
+    const Reading &tensor = s.reading(Metric::kTensorActive), &clock = s.reading(Metric::kSmClock);
+    if (!tensor.present() || !clock.present() || tensor.value() < kBusyTensorRatio) continue;
+    const double hertz = clock.value();
+    if (!window || window->contains(s.time)) {
+      ++spread.count;
+      spread.sum_hertz += hertz;
+      spread.sum_hertz2 += hertz * hertz;
+      if (before) {
+        ++spread.difference_count;
+        spread.difference_sum_hertz2 += (hertz - *before) * (hertz - *before);
+      }
+    }
+    before = hertz;
+  }
+  return spread;
+}
+
 GpuTime integrate(const samples::GpuTimeline& timeline, const catalog::Device* device,
                   std::optional<model::ReferenceClock> reference, double weight,
                   const IntegrateOptions& options, const jobs::JobTable& jobs,
@@ -319,7 +323,7 @@ GpuTime integrate(const samples::GpuTimeline& timeline, const catalog::Device* d
   out.gpu = timeline.gpu;
   out.device = device;
   out.reference = reference;
-  add_spread(timeline.scrapes, out.spread);
+  out.spread = clock_spread(timeline.scrapes, std::nullopt);
   if (!timeline.has_times) {
     if (!timeline.scrapes.empty()) {
       integrate_instants(timeline, weight, options, jobs, holders, out, quality);

@@ -18,6 +18,7 @@
 // Precondition: scrapes ascending in time. Threads: pure.
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "catalog/devices.h"
@@ -68,6 +69,9 @@ struct GpuTime {
 
   Totals sum() const;
 };
+
+// The clock over the busy scrapes; with a window, over those in it and their differences from the one before.
+ClockSpread clock_spread(std::span<const samples::GpuScrape> scrapes, const std::optional<units::Window>& window);
 
 // `weight`: the share of a whole GPU (MIG); `jobs` and `holders`: for attribution where labels do not.
 GpuTime integrate(const samples::GpuTimeline& timeline, const catalog::Device* device,

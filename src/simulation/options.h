@@ -10,12 +10,13 @@
 
 #include "base/result.h"
 #include "catalog/devices.h"
+#include "catalog/metrics.h"
 #include "units/time.h"
 
 namespace flopsight::simulation {
 
 // Every scrape carries it with the value 1: readers then say "simulated" of all they answer.
-inline constexpr std::string_view kSimulatedMetric = "flopsight_simulated";
+using catalog::kSimulatedMetric;
 
 enum class Scenario {
   kSteady,        // jobs of all sizes come and go; nothing is wrong

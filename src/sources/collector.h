@@ -28,8 +28,7 @@
 
 namespace flopsight::sources {
 
-// A fleet that does not exist says so with a sample of this name, and everything made of it says so too.
-inline constexpr std::string_view kSimulatedMetric = "flopsight_simulated";
+using catalog::kSimulatedMetric;
 
 class Collector {
  public:

@@ -17,8 +17,6 @@ constexpr std::size_t kCellsHeldMax = 16'384;
 constexpr std::size_t kNamesHeldMax = 4'096;
 constexpr int kCompressionLevel = 3;
 
-std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
-
 }  // namespace
 
 base::Status SqliteStore::begin() {

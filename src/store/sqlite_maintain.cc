@@ -6,8 +6,6 @@
 namespace flopsight::store {
 namespace {
 
-std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
-
 // An hour is merged when its samples can be expected to be complete; later ones make a further block.
 constexpr std::int64_t kSettledSeconds = 1800;
 

@@ -9,8 +9,6 @@ namespace {
 
 using rollups::CellField;
 
-std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
-
 std::int64_t floor_to(std::int64_t value, std::int64_t step) { return value / step * step; }
 std::int64_t ceil_to(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 

@@ -19,6 +19,7 @@ enum class BlockKind : std::int64_t { kGpu = 0, kJob = 1 };
 
 // Ids that share blocks: neighbours are usually read together (the GPUs of a host, jobs of a time).
 inline constexpr std::uint32_t kGroupSize = 256;
+inline constexpr std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
 inline constexpr std::int64_t kMiddleSeconds = 600;
 inline constexpr std::int64_t kCoarseSeconds = 3600;
 

@@ -1,0 +1,18 @@
+#pragma once
+// A file read and parsed; the parser's mistake with the path in front.
+
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/result.h"
+
+namespace flopsight::app {
+
+template <typename T>
+base::Result<T> parse_file(const std::string& path, base::Result<T> (*parse)(std::string_view)) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path));
+  return parse(text).within(path);
+}
+
+}  // namespace flopsight::app
