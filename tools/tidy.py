@@ -74,9 +74,9 @@ OWNERS = {
     r"yaml-cpp/.*": r"src/base/yaml\.cc",
     r"tsl/.*": r"(?:src|apps)/.*",
     r"crypt\.h": r"src/net/password\.cc",
-    r"CLI/.*": r"apps/flopsight/(?:command_line|[a-z]+_(?:options|arguments))\.cc",
+    r"CLI/.*": r"apps/flopsight/(?:[a-z]+/)?(?:command_line|[a-z]+_(?:options|arguments))\.cc",
     r"fmt/.*": r"src/views/.*",
-    r"g(?:test|mock)/.*": r".*_test\.cc|apps/flopsight/test_\w+\.h",
+    r"g(?:test|mock)/.*": r".*_test\.cc|apps/flopsight/(?:[a-z]+/)?test_\w+\.h",
     r"benchmark/.*": r".*_bench\.cc",
 }
 # The C and POSIX headers in use; anything else with a dot or a slash is a library without an owner.
@@ -135,8 +135,8 @@ class Tree:
             self._code[path] = strip_code(self.text(path))
         return self._code[path]
 
-    def layers(self) -> dict[str, list[str]]:
-        rows = re.findall(r"^([a-z_]+) *:(.*)$", self.text("src/LAYERS"), re.M)
+    def layers(self, table: str = "src/LAYERS") -> dict[str, list[str]]:
+        rows = re.findall(r"^([a-z_]+) *:(.*)$", self.text(table), re.M)
         return {name: others.split() for name, others in rows}
 
 
@@ -160,16 +160,20 @@ def includes_of(tree: Tree, path: str) -> list[tuple[int, str, str]]:
 # --- direction ---------------------------------------------------------------------------------------
 
 
+def out_of_order(table: str, layers: dict[str, list[str]]) -> Findings:
+    names = list(layers)
+    for row, others in enumerate(layers.values()):
+        for other in others:
+            if other not in names[:row]:
+                yield Finding(table, 0, f"'{names[row]}' names '{other}', which is not above it")
+
+
 def check_layers(tree: Tree) -> Findings:
     """src/LAYERS has no cycle, and every include in src/ follows it. Linking alone does not notice: a
     header of a module that is not linked compiles all the same."""
     layers = tree.layers()
-    above: list[str] = []
-    for name, others in layers.items():
-        for other in others:
-            if other not in above:
-                yield Finding("src/LAYERS", 0, f"'{name}' names '{other}', which is not above it")
-        above.append(name)
+    yield from out_of_order("src/LAYERS", layers)
+    for name in layers:
         if not re.search(rf"\badd_module\({name}\b", tree.text("CMakeLists.txt")):
             yield Finding("CMakeLists.txt", 0, f"module '{name}' of src/LAYERS is not built")
     for path in tree.named(*CODE):
@@ -189,6 +193,26 @@ def check_layers(tree: Tree) -> Findings:
                 yield Finding(path, line, f"'{module}' may not include '{other}' (src/LAYERS)")
             elif other != module and name.endswith("_internal.h"):
                 yield Finding(path, line, f'"{name}" is internal to \'{other}\'')
+
+
+def check_app_layers(tree: Tree) -> Findings:
+    """The same for the folders of the program, whose table is apps/flopsight/LAYERS; the frame beside it
+    may start them all."""
+    table = "apps/flopsight/LAYERS"
+    layers = tree.layers(table)
+    yield from out_of_order(table, layers)
+    for path in tree.named(*CODE):
+        match = re.fullmatch(r"apps/flopsight/([^/]+)/[^/]+", path)
+        if match is None:
+            continue
+        folder = match[1]
+        if folder not in layers:
+            yield Finding(path, 0, f"folder '{folder}' has no row in {table}")
+            continue
+        for line, quote, name in includes_of(tree, path):
+            other = name.split("/")[0]
+            if quote == '"' and "/" in name and other in layers and other != folder and other not in layers[folder]:
+                yield Finding(path, line, f"'{folder}' may not include '{other}' ({table})")
 
 
 def check_owners(tree: Tree) -> Findings:
@@ -270,7 +294,7 @@ def check_unbuilt(tree: Tree) -> Findings:
     folders = "|".join(tree.layers()) or "-"
     for path in tree.named(".cc"):
         name = path.rsplit("/", 1)[-1]
-        in_app = re.fullmatch(r"apps/flopsight/[^/]+", path)
+        in_app = re.fullmatch(r"apps/flopsight/(?:[a-z]+/)?[^/]+", path)
         if in_app and re.search(r"_(?:fuzz|bench)\.cc$", name):
             yield Finding(path, 0, "apps/ takes no fuzzers or benchmarks; put it into a module")
         elif not in_app and not re.fullmatch(rf"src/(?:{folders})/[^/]+", path) and path not in built:

@@ -28,6 +28,14 @@ SAMPLES = {
          {"src/extra/a.cc": "\n"},
          {"src/LAYERS": "base : units\nunits :\n"},
          {"src/LAYERS": LAYERS + "views :\n"}]),
+    "app_layers": (
+        [{"apps/flopsight/LAYERS": "serve :\nreport : serve\n",
+          "apps/flopsight/report/a.cc": '#include "serve/answer.h"\n#include "wire/a.h"\n#include "env.h"\n',
+          "apps/flopsight/run.cc": '#include "report/a.h"\n'}],
+        [{"apps/flopsight/LAYERS": "serve :\nreport : serve\n",
+          "apps/flopsight/serve/a.cc": '#include "report/a.h"\n'},
+         {"apps/flopsight/LAYERS": "report : serve\nserve :\n"},
+         {"apps/flopsight/extra/a.cc": "\n"}]),
     "owners": (
         [{"src/wire/gzip.cc": "#include <zlib.h>\n"},
          {"src/views/table.cc": "#include <fmt/format.h>\n"},

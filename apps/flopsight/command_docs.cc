@@ -6,7 +6,7 @@
 #include "catalog/devices.h"
 #include "catalog/metrics.h"
 #include "jobs/label_rules.h"
-#include "serve_config.h"
+#include "serve/serve_config.h"
 
 namespace flopsight::app {
 namespace {

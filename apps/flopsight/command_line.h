@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "analysis/report.h"
-#include "command_serve.h"
+#include "serve/command_serve.h"
 #include "http_arguments.h"
-#include "import_options.h"
-#include "simulate_options.h"
+#include "import/import_options.h"
+#include "simulate/simulate_options.h"
 #include "units/time.h"
 
 namespace flopsight::app {

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "flopsight/run.h"
+#include "run.h"
 
 int main(int argc, char** argv) {
   using namespace std::chrono;

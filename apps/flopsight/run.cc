@@ -3,10 +3,10 @@
 #include <ostream>
 
 #include "command_docs.h"
-#include "command_import.h"
+#include "import/command_import.h"
 #include "command_line.h"
-#include "command_report.h"
-#include "command_simulate.h"
+#include "report/command_report.h"
+#include "simulate/command_simulate.h"
 
 namespace flopsight::app {
 

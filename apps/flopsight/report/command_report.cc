@@ -1,0 +1,136 @@
+#include "report/command_report.h"
+
+#include <ostream>
+
+#include "serve/answer.h"
+#include "base/text.h"
+#include "parse_file.h"
+#include "report/report_sources.h"
+#include "store/store.h"
+#include "views/report_views.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Result;
+
+// Everything that files on disk say, read before any network is touched.
+base::Status read_settings(const ReportArguments& a, ReportSettings& settings) {
+  settings.rules = jobs::LabelRules::builtin();
+  settings.catalog = catalog::DeviceCatalog::builtin();
+  if (!a.rules_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(settings.rules, parse_file(a.rules_path, jobs::LabelRules::parse));
+  }
+  if (!a.catalog_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(settings.catalog,
+                               parse_file(a.catalog_path, catalog::DeviceCatalog::with_user_rows));
+  }
+  if (!a.jobs_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(auto records, parse_file(a.jobs_path, jobs::parse_jobs));
+    settings.jobs = jobs::JobTable(std::move(records));
+  }
+  if (!a.prices_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(settings.prices, parse_file(a.prices_path, analysis::Prices::parse));
+  }
+  settings.http = a.http;
+  FLOPSIGHT_RETURN_IF_ERROR(read_credentials(a, settings.http));
+  settings.fleet.catalog = &settings.catalog;
+  settings.fleet.override_clock = a.reference_clock;
+  if (a.reference_nvml_max) settings.fleet.policy = model::ReferencePolicy::kNvmlMax;
+  settings.fleet.integrate.bridge_intervals = settings.rules.bridge_intervals();
+  return {};
+}
+
+// [start, end) from --start, --end and --since; nothing for files and scrapes without them.
+std::optional<units::Window> window_of(const ReportArguments& a, const Env& env) {
+  if (!a.start && !a.end && !a.since && a.prometheus.empty() && a.store_path.empty()) return std::nullopt;
+  const units::Instant end = a.end.value_or(env.now());
+  if (a.start) return units::Window{*a.start, end};
+  return units::Window{end - a.since.value_or(units::Seconds(24 * 3600)), end};
+}
+
+int fail(const base::Error& error, const Env& env) {
+  env.err << "flopsight report: " << base::printable(error.message, 2000) << "\n";
+  return kExitUsage;
+}
+
+void print(const analysis::Report& report, ReportFormat format, const Env& env) {
+  switch (format) {
+    case ReportFormat::kTable: env.out << views::report_table(report); break;
+    case ReportFormat::kJson: env.out << views::report_json(report); break;
+    case ReportFormat::kCsv: env.out << views::report_csv(report); break;
+  }
+}
+
+// From what `flopsight serve` or `flopsight import` stored; also while the service runs.
+Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window) {
+  store::SqliteStoreOptions how;
+  how.read_only = true;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> stored, store::open_sqlite_store(a.store_path, how));
+  AnswerSettings answers;
+  answers.fleet = settings.fleet;
+  answers.prices = settings.prices;
+  answers.simulated = stored->simulated();
+  const Caller everybody{"", true, true, true, {}, {}};
+  FLOPSIGHT_ASSIGN_OR_RETURN(analysis::Report report, answer_fleet(*stored, answers, window, a.by, a.top,
+                                                                   a.format == ReportFormat::kJson, everybody));
+  if (report.groups.empty()) {
+    return base::Error{base::ErrorCode::kNotFound, a.store_path + ": nothing stored between " +
+                                                       units::to_rfc3339(window.start) + " and " +
+                                                       units::to_rfc3339(window.end)};
+  }
+  report.source += " " + a.store_path;
+  return report;
+}
+
+}  // namespace
+
+int run_report(const ReportArguments& a, const Env& env) {
+  ReportSettings settings;
+  if (const base::Status status = read_settings(a, settings); !status.ok()) {
+    return fail(status.error(), env);
+  }
+  const auto window = window_of(a, env);
+  if (window && window->end <= window->start) {
+    return fail({base::ErrorCode::kInvalid, "the window ends before it starts"}, env);
+  }
+  if (!a.store_path.empty()) {
+    const auto stored = report_store(a, settings, *window);
+    if (!stored.ok()) return fail(stored.error(), env);
+    print(*stored, a.format, env);
+    return kExitDone;
+  }
+  settings.fleet.integrate.window = window;
+
+  SourceResult source;
+  auto status = !a.files.empty()     ? roll_files(a.files, settings, source)
+                : !a.scrapes.empty() ? roll_scrapes(a.scrapes, settings, env.now(), source)
+                                     : roll_prometheus(a, *window, settings, env, source);
+  if (!status.ok()) return fail(status.error(), env);
+  if (window && !source.fleet.gpus.empty() && !source.fleet.has_times) {
+    return fail({base::ErrorCode::kInvalid,
+                 source.name + ": no timestamps, expected some for --start, --end or --since"},
+                env);
+  }
+  // From here on the fleet is complete: GPUs that only the jobs file knows are added as unmeasured.
+  rollups::add_unseen_gpus(source.fleet, settings.fleet, settings.jobs, source.holders, source.quality);
+  if (source.fleet.gpus.empty()) {
+    return fail({base::ErrorCode::kNotFound,
+                 source.name + ": no GPU found, expected metrics of a GPU exporter (see flopsight docs metrics)" +
+                     source.hint()},
+                env);
+  }
+
+  analysis::ReportOptions options;
+  options.by = a.by;
+  options.top = a.top;
+  options.prices = settings.prices;
+  options.source = source.name;
+  options.assumptions = source.assumptions;
+  const analysis::Report report =
+      analysis::build_report(source.fleet, source.holders, std::move(source.quality), options);
+  print(report, a.format, env);
+  return kExitDone;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "progress_bar.h"
+#include "report/report_sources.h"
+#include "rollups/pushed.h"
+#include "sources/collector.h"
+#include "sources/prometheus_client.h"
+#include "sources/pushdown.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Status;
+
+// Raw samples of so many GPUs are in memory at once.
+constexpr std::size_t kRawGpusPerBatch = 64;
+
+struct Context {
+  const ReportArguments& arguments;
+  const ReportSettings& settings;
+  sources::PrometheusClient& client;
+  const sources::Plan& plan;
+  units::Window window;
+  ProgressBar& bar;
+  SourceResult& out;
+};
+
+Status collect_answer(const wire::ApiAnswer& answer, sources::Collector& collector,
+                      samples::QualityLog& quality) {
+  std::vector<jobs::LabelView> labels;
+  for (const wire::ApiSeries& series : answer.series) {
+    labels.clear();
+    std::string_view name;
+    for (const auto& [label, value] : series.labels) {
+      if (label == "__name__") name = value;
+      labels.push_back({label, value});
+    }
+    const auto binding = collector.bind(labels, "");
+    for (const wire::ApiPoint& point : series.points) {
+      collector.add(binding, name, units::Instant{point.unix_milliseconds}, true, point.value);
+    }
+  }
+  sources::note_answer(answer, quality);
+  return {};
+}
+
+// One batch of GPUs over the whole window: fetched, rolled, forgotten.
+Status roll_raw_batch(const Context& c, const std::vector<std::string>& gpus, std::size_t batch,
+                      std::size_t batches) {
+  sources::Collector collector(c.settings.rules, c.out.holders, c.out.quality);
+  const std::string selector = sources::raw_selector(c.plan, c.arguments.match, gpus);
+  FLOPSIGHT_RETURN_IF_ERROR(c.client.raw(
+      selector, c.window,
+      [&](const wire::ApiAnswer& answer) { return collect_answer(answer, collector, c.out.quality); },
+      [&](sources::PrometheusProgress progress) {
+        c.bar.show("raw samples", batch * progress.total + progress.done, batches * progress.total);
+      }));
+  rollups::FleetOptions options = c.settings.fleet;
+  options.integrate.window = c.window;
+  options.integrate.step_default = c.plan.interval;
+  c.out.fleet.append(
+      rollups::roll_fleet(collector.take(), options, c.settings.jobs, c.out.holders, c.out.quality));
+  return {};
+}
+
+Status roll_raw(const Context& c, const std::vector<std::string>& gpus) {
+  if (gpus.empty()) return roll_raw_batch(c, {}, 0, 1);
+  const std::size_t batches = (gpus.size() + kRawGpusPerBatch - 1) / kRawGpusPerBatch;
+  for (std::size_t i = 0; i < batches; ++i) {
+    const auto first = gpus.begin() + static_cast<std::ptrdiff_t>(i * kRawGpusPerBatch);
+    const auto last = gpus.begin() + static_cast<std::ptrdiff_t>(
+                                         std::min(gpus.size(), (i + 1) * kRawGpusPerBatch));
+    FLOPSIGHT_RETURN_IF_ERROR(roll_raw_batch(c, {first, last}, i, batches));
+  }
+  return {};
+}
+
+// Adds the GPUs seen in a window, with their hosts; a window that the server finds too long is halved.
+Status find_gpus(const Context& c, units::Window window,
+                 std::map<std::pair<std::string, std::string>, bool>& by_host) {
+  std::string names, hosts;
+  for (const std::string& name : c.plan.gpu_metrics) names += (names.empty() ? "" : "|") + name;
+  for (const std::string& label : c.settings.rules.names_of("host")) hosts += "," + label;
+  const std::string query =
+      "group by (" + c.plan.gpu_label + hosts + ") (last_over_time({__name__=~\"" + names + "\"" +
+      (c.arguments.match.empty() ? "" : "," + c.arguments.match) + "}[" +
+      std::to_string(std::llround(window.length().value * 1000)) + "ms]))";
+  const auto answer = c.client.query(query, window.end - units::Seconds(0.001));
+  if (!answer.ok()) {
+    if (answer.error().code != base::ErrorCode::kLimit || window.length().value < 60) return answer.error();
+    const units::Instant middle = window.start + window.length() / 2;
+    FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, {window.start, middle}, by_host));
+    return find_gpus(c, {middle, window.end}, by_host);
+  }
+  for (const wire::ApiSeries& series : answer->series) {
+    std::vector<jobs::LabelView> labels;
+    std::string gpu;
+    for (const auto& [name, value] : series.labels) {
+      labels.push_back({name, value});
+      if (name == c.plan.gpu_label) gpu = value;
+    }
+    if (!gpu.empty()) by_host[{c.settings.rules.apply(labels).gpu.host, gpu}] = true;
+  }
+  return {};
+}
+
+// All GPUs of the window by the label that names them, those of one host together. Empty: no such label.
+base::Result<std::vector<std::string>> list_gpus(const Context& c) {
+  std::vector<std::string> out;
+  if (c.plan.gpu_label.empty()) return out;
+  std::map<std::pair<std::string, std::string>, bool> by_host;
+  FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, c.window, by_host));
+  std::set<std::string> listed;
+  for (const auto& [key, unused] : by_host) {
+    if (listed.insert(key.second).second) out.push_back(key.second);
+  }
+  return out;
+}
+
+// Maximum clocks are only needed for models that the catalogue does not know.
+Status add_scraped_maxima(const Context& c, std::vector<samples::PushedSpan>& spans) {
+  const bool wanted = std::any_of(spans.begin(), spans.end(), [&](const samples::PushedSpan& span) {
+    const catalog::Device* device = c.settings.catalog.find(span.gpu.model_raw);
+    return device == nullptr || !device->tensor_peak_clock ||
+           c.settings.fleet.policy == model::ReferencePolicy::kNvmlMax;
+  });
+  if (!wanted || c.plan.clock_max_names.empty()) return {};
+  const std::string query = "max by (" + c.plan.gpu_label + ") (last_over_time({__name__=~\"" +
+                            c.plan.clock_max_names + "\"" +
+                            (c.arguments.match.empty() ? "" : "," + c.arguments.match) + "}[" +
+                            std::to_string(std::llround(c.window.length().value)) + "s]))";
+  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer,
+                             c.client.query(query, c.window.end - units::Seconds(0.001)));
+  std::map<std::string, double> maxima;
+  for (const wire::ApiSeries& series : answer.series) {
+    if (!series.labels.empty() && !series.points.empty()) {
+      maxima[samples::normalized_uuid(series.labels.front().second)] =
+          series.points.back().value * c.plan.clock_max_scale;
+    }
+  }
+  for (samples::PushedSpan& span : spans) {
+    const auto at = maxima.find(samples::normalized_uuid(span.gpu.uuid));
+    if (at != maxima.end() && at->second > 0) span.clock_max_hertz = at->second;
+  }
+  return {};
+}
+
+Status roll_pushed(const Context& c, units::Seconds step) {
+  sources::PushdownOptions options;
+  options.match = c.arguments.match;
+  options.window = c.window;
+  options.step = step;
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      sources::PushdownResult pushed,
+      sources::push_down(c.client, c.plan, options, c.settings.rules, c.out.holders, c.out.quality,
+                         [&](sources::PrometheusProgress progress) {
+                           c.bar.show("arithmetic on the server", progress.done, progress.total);
+                         }));
+  std::erase_if(pushed.spans, [&](const samples::PushedSpan& span) {
+    return span.gpu.uuid.empty() || pushed.need_raw.count(span.gpu.uuid) > 0;
+  });
+  FLOPSIGHT_RETURN_IF_ERROR(add_scraped_maxima(c, pushed.spans));
+  rollups::FleetOptions fleet_options = c.settings.fleet;
+  fleet_options.integrate.window = c.window;
+  c.out.fleet.append(rollups::fleet_of_spans(pushed.spans, step, fleet_options, c.out.quality));
+  c.out.assumptions.push_back("arithmetic pushed down to the server as PromQL, evaluated every " +
+                              std::to_string(std::llround(step.value)) + " s; samples come every " +
+                              std::to_string(std::llround(c.plan.interval.value)) +
+                              " s; frozen and contradicting readings are found only with --raw");
+  if (pushed.need_raw.empty()) return {};
+  c.out.assumptions.push_back(std::to_string(pushed.need_raw.size()) +
+                              " GPUs from raw samples: several jobs, or holes in their labels");
+  return roll_raw(c, {pushed.need_raw.begin(), pushed.need_raw.end()});
+}
+
+}  // namespace
+
+Status roll_prometheus(const ReportArguments& a, units::Window window, const ReportSettings& settings,
+                       const Env& env, SourceResult& out) {
+  sources::PrometheusOptions options;
+  options.url = a.prometheus;
+  options.http = settings.http;
+  FLOPSIGHT_ASSIGN_OR_RETURN(auto client, sources::PrometheusClient::create(options));
+  out.name = net::url_without_credentials(a.prometheus);
+  if (const auto name = client.server_name(); name.ok()) out.name += " (" + *name + ")";
+  FLOPSIGHT_ASSIGN_OR_RETURN(const sources::Plan plan,
+                             sources::make_plan(client, a.match, settings.rules, window));
+  if (plan.simulated) out.quality.add("simulated", out.name);
+  ProgressBar bar(env, a.quiet);
+  const bool push = plan.can_push_down && !a.raw && settings.jobs.empty();
+  units::Seconds step = a.step;
+  if (!a.step_given) step = std::max(step, plan.interval);
+  if (push) {
+    // Steps are absolute multiples on the server; the window is cut to whole ones.
+    const auto step_milliseconds = static_cast<std::int64_t>(std::llround(step.value * 1000));
+    window.start.unix_milliseconds -= window.start.unix_milliseconds % step_milliseconds;
+    window.end.unix_milliseconds -= window.end.unix_milliseconds % step_milliseconds;
+    if (window.end <= window.start) {
+      return base::Error{base::ErrorCode::kInvalid,
+                         "--step: longer than the window, expected a shorter step or --raw"};
+    }
+  }
+  const Context context{a, settings, client, plan, window, bar, out};
+  if (push) return roll_pushed(context, step);
+  out.assumptions.push_back("raw samples, because " +
+                            (a.raw ? std::string("--raw was given")
+                             : !settings.jobs.empty() ? std::string("a jobs file was given")
+                                                       : plan.reason));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> gpus, list_gpus(context));
+  return roll_raw(context, gpus);
+}
+
+}  // namespace flopsight::app

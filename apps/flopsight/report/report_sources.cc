@@ -1,0 +1,66 @@
+#include "report/report_sources.h"
+
+#include "base/file.h"
+#include "sources/exposition_source.h"
+
+namespace flopsight::app {
+
+std::string SourceResult::hint() const {
+  std::string text;
+  for (const samples::QualityEntry& entry : quality.entries()) {
+    text += (text.empty() ? "; " : ", ") + std::to_string(entry.count) + " x " + entry.code;
+  }
+  return text;
+}
+
+base::Status roll_files(const std::vector<std::string>& paths, const ReportSettings& settings,
+                        SourceResult& out) {
+  out.name = paths.size() == 1 ? "file " + paths[0] : std::to_string(paths.size()) + " files";
+  sources::Collector collector(settings.rules, out.holders, out.quality);
+  std::int64_t ordinal = 0;
+  for (const std::string& path : paths) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(std::string bytes, base::read_file(path, sources::kScrapeBytesMax));
+    FLOPSIGHT_RETURN_IF_ERROR(
+        sources::collect_scrape({path, "", std::move(bytes), ordinal++}, collector, out.quality));
+  }
+  out.fleet = rollups::roll_fleet(collector.take(), settings.fleet, settings.jobs, out.holders, out.quality);
+  return {};
+}
+
+base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSettings& settings,
+                          units::Instant now, SourceResult& out) {
+  out.name = urls.size() == 1 ? net::url_without_credentials(urls[0])
+                              : std::to_string(urls.size()) + " endpoints";
+  FLOPSIGHT_ASSIGN_OR_RETURN(net::HttpClient http, net::HttpClient::create(settings.http));
+  std::vector<net::HttpRequest> requests;
+  for (const std::string& url : urls) {
+    requests.push_back({});
+    requests.back().url = url;
+    requests.back().keep_encoding = true;
+    requests.back().headers = {
+        {"Accept", "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5"}};
+  }
+  sources::Collector collector(settings.rules, out.holders, out.quality);
+  std::vector<base::Error> failures;
+  http.send_all(requests, [&](std::size_t i, base::Result<net::HttpResponse> response) {
+    const std::string place = net::url_without_credentials(urls[i]);
+    base::Status status;
+    if (!response.ok()) {
+      status = response.error();
+    } else {
+      status = sources::collect_scrape({place, response->content_type, std::move(response->body), 0},
+                                       collector, out.quality);
+    }
+    if (!status.ok()) {
+      out.quality.add("endpoint_down", status.error().message);
+      failures.push_back(status.error());
+    }
+  });
+  if (failures.size() == urls.size()) return failures.front();
+  rollups::FleetOptions options = settings.fleet;
+  options.integrate.instant = now;
+  out.fleet = rollups::roll_fleet(collector.take(), options, settings.jobs, out.holders, out.quality);
+  return {};
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,43 @@
+#pragma once
+// Questions to the store and their answers: store to analysis, as one straight line each. What a caller may not see is left
+// out here, before anything is summed.
+// Threads: the caller holds the store.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/access.h"
+#include "analysis/job_answer.h"
+#include "analysis/report.h"
+#include "store/store.h"
+
+namespace flopsight::app {
+
+// What answers need besides the store.
+struct AnswerSettings {
+  rollups::FleetOptions fleet;  // its catalogue is borrowed
+  analysis::Prices prices;
+  bool simulated = false;
+};
+
+// The report of stored cells, by any grouping. `with_gpus`: also a row for each GPU, which reads every GPU's cells.
+base::Result<analysis::Report> answer_fleet(store::Store& store, const AnswerSettings& settings, units::Window window,
+                                            analysis::GroupBy by, std::optional<std::uint64_t> top, bool with_gpus,
+                                            const Caller& caller);
+
+// Jobs with cells in the window, by what they lost, most first.
+base::Result<std::vector<analysis::JobAnswer>> answer_jobs(store::Store& store, const AnswerSettings& settings,
+                                                           units::Window window, const Caller& caller,
+                                                           samples::QualityLog& quality);
+
+// kNotFound for an id that is not there or not the caller's to see.
+base::Result<analysis::JobAnswer> answer_job(store::Store& store, const AnswerSettings& settings, const std::string& id,
+                                             units::Window window, const Caller& caller, samples::QualityLog& quality);
+base::Result<analysis::JobSeries> answer_series(store::Store& store, const std::string& id, units::Window window,
+                                                units::Seconds step, const Caller& caller);
+base::Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Store& store, const AnswerSettings& settings,
+                                                            const std::string& id, units::Window window,
+                                                            const Caller& caller, samples::QualityLog& quality);
+
+}  // namespace flopsight::app

@@ -1,0 +1,300 @@
+#include "serve/command_serve.h"
+
+#include <cmath>
+#include <csignal>
+#include <ctime>
+#include <ostream>
+
+#include <malloc.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "serve/demo_fleet.h"
+#include "serve/ingest.h"
+#include "jobs/job_file.h"
+#include "parse_file.h"
+#include "serve/routes.h"
+#include "serve/scrape_service.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Result;
+
+// Everything that files of the configuration say. The catalogue and rules are borrowed by fleet and answers, so they live here.
+struct Loaded {
+  ServeConfig config;
+  jobs::LabelRules rules;
+  std::shared_ptr<const catalog::DeviceCatalog> catalog;
+  analysis::Prices prices;
+  std::shared_ptr<const Access> access;
+};
+
+Result<std::string> text_of(const std::string& path) {
+  if (path.empty()) return std::string();
+  return base::read_file(path);
+}
+
+base::Status check_exposure(const ServeConfig& c, const Access& access) {
+  if (parse_listen(c.listen)->is_loopback || c.allow_insecure || (access.tls() && !access.is_open())) return {};
+  return base::Error{base::ErrorCode::kInvalid, "listen: " + c.listen + " is not loopback and " +
+                                                    (c.web_config.empty() ? "the configuration" : c.web_config) + " gives " +
+                                                    (access.tls() ? "no users" : "no TLS") + "; expected both, or allow-insecure"};
+}
+
+Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) {
+  Loaded loaded;
+  FLOPSIGHT_ASSIGN_OR_RETURN(loaded.config, read_config(path, flags));
+  const ServeConfig& c = loaded.config;
+  FLOPSIGHT_RETURN_IF_ERROR(check_config(c));
+  loaded.rules = jobs::LabelRules::builtin();
+  if (!c.rules.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(loaded.rules, parse_file(c.rules, jobs::LabelRules::parse));
+  }
+  catalog::DeviceCatalog devices = catalog::DeviceCatalog::builtin();
+  if (!c.gpu_catalog.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(devices, parse_file(c.gpu_catalog, catalog::DeviceCatalog::with_user_rows));
+  }
+  loaded.catalog = std::make_shared<const catalog::DeviceCatalog>(std::move(devices));
+  if (!c.prices.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(loaded.prices, parse_file(c.prices, analysis::Prices::parse));
+  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string web, text_of(c.web_config));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string tokens, text_of(c.tokens_file));
+  FLOPSIGHT_ASSIGN_OR_RETURN(Access access, Access::parse(c.web_config, web, c.tokens_file, tokens));
+  loaded.access = std::make_shared<const Access>(std::move(access));
+  FLOPSIGHT_RETURN_IF_ERROR(check_exposure(c, *loaded.access));
+  return loaded;
+}
+
+rollups::FleetOptions fleet_options(const Loaded& loaded) {
+  rollups::FleetOptions options;
+  options.catalog = loaded.catalog.get();
+  options.integrate.bridge_intervals = loaded.rules.bridge_intervals();
+  return options;
+}
+
+IngestOptions ingest_options(const Loaded& loaded) {
+  const ServeConfig& c = loaded.config;
+  IngestOptions options;
+  options.folder = c.store;
+  options.live.fleet = fleet_options(loaded);
+  options.live.slot = c.rollup_slot;
+  options.live.late = c.rollup_late;
+  options.live.idle = c.rollup_idle;
+  options.live.future_max = c.rollup_future;
+  options.live.gap_attribution_max = c.rollup_gap;
+  options.live.gpus_max = static_cast<std::uint32_t>(c.limits_gpus);
+  options.live.label_sets_max = static_cast<std::uint32_t>(c.limits_label_sets);
+  options.live.holders_max = static_cast<std::uint32_t>(c.limits_holders);
+  options.log.bytes_max = c.limits_log_bytes;
+  options.log.free_bytes_min = c.limits_disk_free_bytes;
+  options.remote_write.labels_per_series_max = static_cast<std::uint32_t>(c.limits_labels);
+  options.remote_write.label_name_bytes_max = static_cast<std::uint32_t>(c.limits_label_name_bytes);
+  options.remote_write.label_value_bytes_max = static_cast<std::uint32_t>(c.limits_label_value_bytes);
+  options.remote_write.series_max = static_cast<std::uint32_t>(c.limits_series);
+  options.decompressed_bytes_max = c.limits_decompressed_bytes;
+  options.retention = {c.retention_fine, c.retention_middle, c.retention_coarse, c.retention_bytes};
+  return options;
+}
+
+RouteSettings route_settings(const Loaded& loaded) {
+  auto answers = std::make_shared<AnswerSettings>();
+  answers->fleet = fleet_options(loaded);
+  answers->prices = loaded.prices;
+  return {loaded.config, loaded.access, answers};
+}
+
+net::ServerOptions server_options(const Loaded& loaded) {
+  const ServeConfig& c = loaded.config;
+  const auto listen = parse_listen(c.listen);
+  net::ServerOptions options;
+  options.address = listen->address;
+  options.port = listen->port;
+  options.tls = loaded.access->tls();
+  options.body_bytes_max = c.limits_body_bytes;
+  options.bodies_bytes_max = c.limits_bodies_bytes;
+  options.connections_max = static_cast<std::uint32_t>(c.limits_connections);
+  // Most of them wait for the disk.
+  options.handler_threads = 4;
+  return options;
+}
+
+void say(const Env& env, std::string_view line) {
+  env.err << units::to_rfc3339(env.now()) << " " << base::printable(line, 2'000) << "\n" << std::flush;
+}
+
+int fail(const base::Error& error, const Env& env) {
+  env.err << "flopsight serve: " << base::printable(error.message, 2'000) << "\n";
+  return kExitUsage;
+}
+
+// Waits for a signal, at most a second: 0 when there was none.
+int wait_for_signal(const sigset_t& signals) {
+  timespec second{1, 0};
+  const int got = sigtimedwait(&signals, nullptr, &second);
+  return got < 0 ? 0 : got;
+}
+
+class Service {
+ public:
+  Service(const ServeArguments& arguments, const Env& env, Loaded loaded)
+      : arguments_(arguments), env_(env), loaded_(std::move(loaded)) {}
+
+  base::Status start() {
+    FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(ingest_options(loaded_), loaded_.rules));
+    for (const std::string& note : ingest_->take_notes()) say(env_, note);
+    if (!loaded_.config.jobs.empty()) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(auto records, parse_file(loaded_.config.jobs, jobs::parse_jobs));
+      ingest_->set_jobs(jobs::JobTable(std::move(records)));
+    }
+    routes_ = std::make_unique<Routes>(
+        *ingest_, route_settings(loaded_), env_.now, [this] { return scraping_ ? scraping_->targets_json() : "{\"targets\":[]}\n"; },
+        [this] { return server_ ? server_->counters() : net::ServerCounters{}; });
+    FLOPSIGHT_ASSIGN_OR_RETURN(server_, net::HttpServer::start(
+                                            server_options(loaded_),
+                                            [this](const net::ServerRequest& head) { return routes_->head(head); },
+                                            [this](const net::ServerRequest& request) { return routes_->handle(request); }));
+    FLOPSIGHT_ASSIGN_OR_RETURN(scraping_, ScrapeService::start(loaded_.config, *ingest_, env_.now, arguments_.demo));
+    if (arguments_.demo && scraping_->target_count() == 0) {
+      demo_ = std::make_unique<DemoFleet>(*ingest_, env_.now);
+      say(env_, "no exporter answers on this machine: showing a SIMULATED fleet, which does not exist");
+    }
+    routes_->set_ready(true);
+    return {};
+  }
+
+  void announce() {
+    const auto listen = parse_listen(loaded_.config.listen);
+    const std::string host = listen->address.find(':') == std::string::npos ? listen->address : "[" + listen->address + "]";
+    env_.out << "flopsight: " << (loaded_.access->tls() ? "https" : "http") << "://" << host << ":" << server_->port() << "/\n"
+             << std::flush;
+  }
+
+  void run(const sigset_t& signals) {
+    units::Instant next_flush = env_.now();
+    for (;;) {
+      const int signal = wait_for_signal(signals);
+      if (signal == SIGTERM || signal == SIGINT) return;
+      if (signal == SIGHUP) reload();
+      const units::Instant now = env_.now();
+      // Also when the clock on the wall was set back.
+      const bool due = now >= next_flush || ingest_->wants_flush() || (next_flush - now).value > loaded_.config.rollup_slot.value;
+      if (due) {
+        flush(now);
+        next_flush = ingest_->more() ? now : flush_after(now);
+      }
+      // The store is free in between, for questions.
+      if (ingest_->maintain(now)) continue;
+    }
+  }
+
+  void stop() {
+    say(env_, "stopping");
+    routes_->set_ready(false);
+    server_->stop();
+    demo_.reset();
+    scraping_.reset();
+    flush(env_.now());
+    say(env_, "stopped");
+  }
+
+ private:
+  // When the next slot can be closed: its end, the late window, and the time in which a scrape of every GPU comes. All GPUs close
+  // their slot in one flush then, which makes for few and large blocks.
+  units::Instant flush_after(units::Instant now) const {
+    const ServeConfig& c = loaded_.config;
+    const std::int64_t slot = std::llround(c.rollup_slot.value * 1000);
+    const std::int64_t delay = std::llround((c.rollup_late.value + c.scrape_interval.value + 5) * 1000);
+    return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
+  }
+
+  void flush(units::Instant now) {
+    const base::Status flushed = ingest_->flush(now);
+    const std::string trouble = flushed.ok() ? "" : flushed.error().message;
+    // Once, not every minute.
+    if (trouble != trouble_) say(env_, trouble.empty() ? "samples are taken again" : "not taking samples: " + trouble);
+    trouble_ = trouble;
+    for (const std::string& note : ingest_->take_notes()) say(env_, note);
+    // What a flush needed for a moment goes back to the system instead of staying with the allocator.
+    malloc_trim(0);
+  }
+
+  void reload() {
+    Result<Loaded> loaded = load(arguments_.config_path, arguments_.flags);
+    if (!loaded.ok()) {
+      say(env_, "configuration not reloaded: " + loaded.error().message);
+      return;
+    }
+    // What the fleet and the listening socket were made with stays as it is.
+    loaded->config.listen = loaded_.config.listen;
+    loaded->config.store = loaded_.config.store;
+    loaded->config.rollup_slot = loaded_.config.rollup_slot;
+    // Of the address that is listened on, which need not be the one in the file.
+    if (const base::Status exposed = check_exposure(loaded->config, *loaded->access); !exposed.ok()) {
+      say(env_, "configuration not reloaded: " + exposed.error().message);
+      return;
+    }
+    if (loaded->access->tls().has_value() != loaded_.access->tls().has_value()) {
+      say(env_, "configuration not reloaded: TLS cannot be turned on or off without a restart");
+      return;
+    }
+    if (loaded->access->tls()) {
+      if (const base::Status tls = server_->reload_tls(*loaded->access->tls()); !tls.ok()) {
+        say(env_, "configuration not reloaded: " + tls.error().message);
+        return;
+      }
+    }
+    loaded_.config = loaded->config;
+    loaded_.access = loaded->access;
+    loaded_.prices = loaded->prices;
+    routes_->replace(route_settings(loaded_));
+    ingest_->set_retention({loaded_.config.retention_fine, loaded_.config.retention_middle,
+                            loaded_.config.retention_coarse, loaded_.config.retention_bytes});
+    scraping_->reload(loaded_.config);
+    say(env_, "configuration reloaded: users, tokens, certificates, prices, retention, query limits, scrape targets");
+  }
+
+  const ServeArguments& arguments_;
+  const Env& env_;
+  Loaded loaded_;
+  std::string trouble_;
+  std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<Routes> routes_;
+  std::unique_ptr<ScrapeService> scraping_;
+  std::unique_ptr<DemoFleet> demo_;
+  std::unique_ptr<net::HttpServer> server_;
+};
+
+}  // namespace
+
+int run_serve(const ServeArguments& arguments, const Env& env) {
+  // Before any thread starts, so that all inherit it and only run() sees them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  // Arenas of a dozen threads would keep a dozen times what one of them needed once.
+  mallopt(M_ARENA_MAX, 2);
+  Result<Loaded> loaded = load(arguments.config_path, arguments.flags);
+  if (!loaded.ok()) return fail(loaded.error(), env);
+  Service service(arguments, env, std::move(loaded).value());
+  if (const base::Status started = service.start(); !started.ok()) return fail(started.error(), env);
+  service.announce();
+  service.run(signals);
+  service.stop();
+  return kExitDone;
+}
+
+int run_check_config(const CheckConfigArguments& arguments, const Env& env) {
+  const Result<Loaded> loaded = load(arguments.config_path, {});
+  if (!loaded.ok()) {
+    env.err << "flopsight check-config: " << base::printable(loaded.error().message, 2'000) << "\n";
+    return kExitUsage;
+  }
+  env.out << arguments.config_path << ": ok\n";
+  return kExitDone;
+}
+
+}  // namespace flopsight::app

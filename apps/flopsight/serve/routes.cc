@@ -1,0 +1,397 @@
+#include "serve/routes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/text.h"
+#include "serve/openapi.h"
+#include "views/report_views.h"
+#include "views/service_json.h"
+#include "wire/remote_write.h"
+
+namespace flopsight::app {
+namespace {
+
+using net::ServerRequest;
+using net::ServerResponse;
+
+ServerResponse json(std::string body, int status = 200) {
+  ServerResponse response;
+  response.status = status;
+  response.content_type = "application/json; charset=utf-8";
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  response.headers.emplace_back("Cache-Control", "no-store");
+  response.body = std::move(body);
+  return response;
+}
+
+ServerResponse failed(int status, std::string_view message) {
+  return json(views::error_json(base::printable(message, 500)), status);
+}
+
+ServerResponse failed(const base::Error& error) {
+  switch (error.code) {
+    case base::ErrorCode::kInvalid: return failed(400, error.message);
+    case base::ErrorCode::kNotFound: return failed(404, error.message);
+    case base::ErrorCode::kUnsupported: return failed(400, error.message);
+    case base::ErrorCode::kLimit: return failed(422, error.message);
+    case base::ErrorCode::kUnavailable: return failed(503, error.message);
+    case base::ErrorCode::kCorrupt:
+    case base::ErrorCode::kIo: return failed(500, error.message);
+  }
+  return failed(500, "");
+}
+
+ServerResponse unauthorized(const Access& access, bool known) {
+  if (known) return failed(403, "these credentials do not allow this");
+  ServerResponse response = failed(401, "expected a bearer token or a user");
+  response.headers.emplace_back("WWW-Authenticate", access.tls() ? "Basic realm=\"flopsight\", Bearer" : "Bearer");
+  return response;
+}
+
+base::Error wrong(std::string_view name, std::string_view found, std::string_view expected) {
+  return {base::ErrorCode::kInvalid,
+          std::string(name) + ": found \"" + base::printable(found, 60) + "\", expected " + std::string(expected)};
+}
+
+// Query parameters, each of which has to be known.
+class Parameters {
+ public:
+  Parameters(const ServerRequest& request, const ServeConfig& config, units::Instant now)
+      : request_(request), config_(config), now_(now) {}
+
+  base::Status only(std::initializer_list<std::string_view> known) const {
+    for (const auto& [name, value] : request_.query) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        return wrong("parameter", name, "one of start, end, since, step, by, top, gpus, limit, cursor where the path has them");
+      }
+    }
+    return {};
+  }
+  base::Result<units::Window> window() const {
+    units::Window window;
+    window.end = now_;
+    if (const auto text = request_.query_value("end")) {
+      const auto end = units::parse_instant(*text);
+      if (!end) return wrong("end", *text, "RFC 3339 with an offset, or Unix seconds");
+      window.end = *end;
+    }
+    window.start = window.end - units::Seconds(24 * 3600);
+    if (const auto text = request_.query_value("since")) {
+      const auto length = units::parse_duration(*text);
+      if (!length) return wrong("since", *text, "a duration such as 24h");
+      window.start = window.end - *length;
+    }
+    if (const auto text = request_.query_value("start")) {
+      const auto start = units::parse_instant(*text);
+      if (!start) return wrong("start", *text, "RFC 3339 with an offset, or Unix seconds");
+      window.start = *start;
+    }
+    constexpr std::int64_t kLatest = 253'402'300'799'000;  // the year 9999
+    if (window.start.unix_milliseconds < 0 || window.end.unix_milliseconds > kLatest) {
+      return base::Error{base::ErrorCode::kInvalid, "start and end: expected times from 1970 to 9999"};
+    }
+    if (window.end <= window.start) return base::Error{base::ErrorCode::kInvalid, "end is not after start"};
+    if (window.length().value > config_.limits_query_window.value) {
+      return base::Error{base::ErrorCode::kLimit, "the window is longer than limits.query-window"};
+    }
+    return window;
+  }
+  base::Result<std::uint64_t> count(std::string_view name, std::uint64_t otherwise, std::uint64_t most) const {
+    const auto text = request_.query_value(name);
+    if (!text) return otherwise;
+    const auto number = base::parse_number(*text);
+    if (!number || *number < 1 || *number != std::floor(*number) || *number > static_cast<double>(most)) {
+      return wrong(name, *text, "a whole number from 1 to " + std::to_string(most));
+    }
+    return static_cast<std::uint64_t>(*number);
+  }
+  // Rows to skip.
+  base::Result<std::uint64_t> cursor() const {
+    const auto text = request_.query_value("cursor");
+    if (!text) return std::uint64_t{0};
+    const auto number = base::parse_number(*text);
+    if (!number || *number < 0 || *number != std::floor(*number) || *number > 1e9) {
+      return wrong("cursor", *text, "what next_cursor said");
+    }
+    return static_cast<std::uint64_t>(*number);
+  }
+  // A whole number of slots; by default one that gives a few hundred steps.
+  base::Result<units::Seconds> step(units::Window window) const {
+    const double slot = config_.rollup_slot.value;
+    double step = slot;
+    if (const auto text = request_.query_value("step")) {
+      const auto given = units::parse_duration(*text);
+      if (!given || given->value < slot || std::fmod(given->value, slot) != 0) {
+        return wrong("step", *text, "a multiple of " + std::to_string(static_cast<int>(slot)) + "s");
+      }
+      step = given->value;
+    } else {
+      for (const double larger : {300.0, 600.0, 3600.0, 6 * 3600.0, 86'400.0}) {
+        if (window.length().value / step > 400 && std::fmod(larger, slot) == 0) step = larger;
+      }
+    }
+    if (window.length().value / step > static_cast<double>(config_.limits_query_steps)) {
+      return base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(config_.limits_query_steps) +
+                                                      " steps (limits.query-steps); give a larger step"};
+    }
+    return units::Seconds(step);
+  }
+
+ private:
+  const ServerRequest& request_;
+  const ServeConfig& config_;
+  units::Instant now_;
+};
+
+// One page of rows; the cursor of the next.
+template <typename T>
+std::optional<std::string> cut_page(std::vector<T>& rows, std::uint64_t cursor, std::uint64_t limit) {
+  const std::size_t total = rows.size();
+  rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(total, cursor)));
+  if (rows.size() > limit) rows.resize(limit);
+  if (cursor + rows.size() >= total) return std::nullopt;
+  return std::to_string(cursor + rows.size());
+}
+
+struct PathRule {
+  std::string_view method;
+  std::string_view path;
+  bool is_prefix;
+  std::optional<Role> role;  // none: anybody
+};
+constexpr PathRule kPaths[] = {
+    {"POST", "/api/v1/write", false, Role::kIngest}, {"GET", "/api/v1/fleet", false, Role::kRead},
+    {"GET", "/api/v1/jobs", false, Role::kRead},     {"GET", "/api/v1/jobs/", true, Role::kRead},
+    {"GET", "/api/v1/targets", false, Role::kAdmin}, {"GET", "/metrics", false, Role::kRead},
+    {"GET", "/api/v1/openapi.json", false, std::nullopt}, {"GET", "/healthz", false, std::nullopt},
+    {"GET", "/readyz", false, std::nullopt},         {"GET", "/", false, std::nullopt},
+};
+
+const PathRule* rule_of(std::string_view path) {
+  for (const PathRule& rule : kPaths) {
+    if (rule.is_prefix ? path.starts_with(rule.path) : path == rule.path) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Routes::Routes(Ingest& ingest, RouteSettings settings, std::function<units::Instant()> now,
+               std::function<std::string()> targets, std::function<net::ServerCounters()> server_counters)
+    : ingest_(ingest),
+      now_(std::move(now)),
+      targets_(std::move(targets)),
+      server_counters_(std::move(server_counters)),
+      settings_(std::make_shared<const RouteSettings>(std::move(settings))) {}
+
+std::shared_ptr<const RouteSettings> Routes::current() const {
+  const std::scoped_lock lock(mutex_);
+  return settings_;
+}
+
+void Routes::replace(RouteSettings settings) {
+  const std::scoped_lock lock(mutex_);
+  settings_ = std::make_shared<const RouteSettings>(std::move(settings));
+}
+
+std::optional<ServerResponse> Routes::head(const ServerRequest& head) const {
+  const PathRule* rule = rule_of(head.path);
+  if (rule == nullptr) return failed(404, "no such path; /api/v1/openapi.json has all");
+  const bool is_head = head.method == "HEAD" && rule->method == "GET";
+  if (head.method != rule->method && !is_head) {
+    ServerResponse response = failed(405, "expected " + std::string(rule->method));
+    response.headers.emplace_back("Allow", std::string(rule->method));
+    return response;
+  }
+  const auto settings = current();
+  if (rule->role && settings->access->surely_refused(head)) {
+    const std::scoped_lock lock(mutex_);
+    ++counters_.unauthorized;
+    return unauthorized(*settings->access, false);
+  }
+  if (rule->role == Role::kIngest) {
+    if (!wire::remote_write_version(head.header("content-type"))) {
+      return failed(415, "expected application/x-protobuf, with proto=prometheus.WriteRequest or "
+                         "proto=io.prometheus.write.v2.Request where it says one");
+    }
+    const std::string_view encoding = head.header("content-encoding");
+    if (!encoding.empty() && encoding != "snappy") return failed(415, "expected the content encoding snappy");
+  }
+  return std::nullopt;
+}
+
+ServerResponse Routes::handle(const ServerRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto settings = current();
+  ServerResponse response = dispatch(request, *settings);
+  if (request.path.starts_with("/api/v1/") && request.path != "/api/v1/write") {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const std::scoped_lock lock(mutex_);
+    ++counters_.queries;
+    counters_.seconds += seconds;
+    counters_.seconds_max = std::max(counters_.seconds_max, seconds);
+    counters_.over_limit += response.status == 422 || response.status == 413 ? 1 : 0;
+    counters_.unauthorized += response.status == 401 || response.status == 403 ? 1 : 0;
+  }
+  return response;
+}
+
+ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSettings& settings) {
+  const PathRule* rule = rule_of(request.path);
+  if (rule == nullptr) return failed(404, "no such path");
+  if (!rule->role) {
+    if (request.path == "/api/v1/openapi.json") return json(std::string(openapi_document()));
+    ServerResponse response;
+    if (request.path == "/healthz") {
+      response.body = "ok\n";
+    } else if (request.path == "/readyz") {
+      const IngestHealth health = ingest_.health();
+      response.status = ready_ && health.accepting ? 200 : 503;
+      response.body = !ready_ ? "starting\n" : health.accepting ? "ready\n" : base::printable(health.why_not, 300) + "\n";
+    } else {
+      response.content_type = "text/html; charset=utf-8";
+      response.headers.emplace_back("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+      response.body = start_page(ingest_.health().simulated);
+    }
+    return response;
+  }
+  if (!ready_) {
+    ServerResponse response = failed(503, "starting or stopping");
+    response.headers.emplace_back("Retry-After", "1");
+    return response;
+  }
+  const auto caller = settings.access->caller(request);
+  if (!caller) return unauthorized(*settings.access, false);
+  if (!caller->may(*rule->role)) return unauthorized(*settings.access, true);
+  if (request.path == "/api/v1/write") return write(request);
+  return query(request, settings, *caller);
+}
+
+ServerResponse Routes::write(const ServerRequest& request) {
+  const auto version = wire::remote_write_version(request.header("content-type"));
+  if (!version) return failed(415, "expected application/x-protobuf");
+  const WriteAnswer answer = ingest_.remote_write(*version, request.body, now_());
+  ServerResponse response;
+  response.status = answer.status;
+  response.body = answer.text.empty() ? "" : answer.text + "\n";
+  // What remote write 2.0 wants to know of what was written; histograms and exemplars are not kept.
+  response.headers.emplace_back("X-Prometheus-Remote-Write-Samples-Written", std::to_string(answer.samples));
+  response.headers.emplace_back("X-Prometheus-Remote-Write-Histograms-Written", "0");
+  response.headers.emplace_back("X-Prometheus-Remote-Write-Exemplars-Written", "0");
+  if (answer.status == 503) response.headers.emplace_back("Retry-After", std::to_string(answer.retry_after_seconds));
+  return response;
+}
+
+AnswerSettings Routes::answer_settings(const RouteSettings& settings) const {
+  AnswerSettings answers = *settings.answers;
+  answers.simulated = ingest_.health().simulated;
+  return answers;
+}
+
+ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
+  if (request.path == "/metrics") {
+    SelfMetricsInputs inputs;
+    inputs.now = now_();
+    inputs.slot = settings.config.rollup_slot;
+    inputs.per_gpu = settings.config.metrics_per_gpu;
+    inputs.server = server_counters_();
+    {
+      const std::scoped_lock lock(mutex_);
+      inputs.queries = counters_;
+    }
+    ServerResponse response;
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    response.body = self_metrics(ingest_, inputs, caller);
+    return response;
+  }
+  if (request.path == "/api/v1/targets") return json(targets_());
+  if (request.path == "/api/v1/fleet") return fleet(request, settings, caller);
+  if (request.path == "/api/v1/jobs") return jobs(request, settings, caller);
+  return job(request, settings, caller);
+}
+
+ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
+  const Parameters parameters(request, settings.config, now_());
+  if (const auto known = parameters.only({"start", "end", "since", "by", "top", "gpus"}); !known.ok()) return failed(known.error());
+  const auto window = parameters.window();
+  if (!window.ok()) return failed(window.error());
+  const auto by = analysis::parse_group_by(request.query_value("by").value_or("job"));
+  if (!by) return failed(wrong("by", *request.query_value("by"), "job, user, team, namespace, host, gpu or model"));
+  const auto top = parameters.count("top", settings.config.limits_page, 1'000'000);
+  if (!top.ok()) return failed(top.error());
+  const std::string_view gpus = request.query_value("gpus").value_or("false");
+  if (gpus != "true" && gpus != "false") return failed(wrong("gpus", gpus, "true or false"));
+  const AnswerSettings answers = answer_settings(settings);
+  Ingest::StoreHandle store = ingest_.store();
+  const auto report = answer_fleet(*store, answers, *window, *by, *top, gpus == "true", caller);
+  if (!report.ok()) return failed(report.error());
+  return json(views::report_json(*report));
+}
+
+ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
+  const Parameters parameters(request, settings.config, now_());
+  if (const auto known = parameters.only({"start", "end", "since", "limit", "cursor"}); !known.ok()) return failed(known.error());
+  const auto window = parameters.window();
+  if (!window.ok()) return failed(window.error());
+  const auto limit = parameters.count("limit", std::min<std::uint64_t>(100, settings.config.limits_page), settings.config.limits_page);
+  if (!limit.ok()) return failed(limit.error());
+  const auto cursor = parameters.cursor();
+  if (!cursor.ok()) return failed(cursor.error());
+  const AnswerSettings answers = answer_settings(settings);
+  samples::QualityLog quality;
+  base::Result<std::vector<analysis::JobAnswer>> rows = [&] {
+    Ingest::StoreHandle store = ingest_.store();
+    return answer_jobs(*store, answers, *window, caller, quality);
+  }();
+  if (!rows.ok()) return failed(rows.error());
+  const auto next = cut_page(*rows, *cursor, *limit);
+  return json(views::jobs_json({*window, answers.simulated, quality.entries()}, *rows, next));
+}
+
+// /api/v1/jobs/ID, /ID/series, /ID/gpus
+ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
+  constexpr std::string_view kPrefix = "/api/v1/jobs/";
+  const std::string_view rest = std::string_view(request.path).substr(kPrefix.size());
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string id(rest.substr(0, slash));
+  const std::string_view part = rest.substr(slash);
+  if (!part.empty() && part != "/series" && part != "/gpus") return failed(404, "no such path");
+  const Parameters parameters(request, settings.config, now_());
+  const auto known = part == "/series" ? parameters.only({"start", "end", "since", "step"})
+                     : part == "/gpus" ? parameters.only({"start", "end", "since", "limit", "cursor"})
+                                       : parameters.only({"start", "end", "since"});
+  if (!known.ok()) return failed(known.error());
+  const auto window = parameters.window();
+  if (!window.ok()) return failed(window.error());
+  const AnswerSettings answers = answer_settings(settings);
+  samples::QualityLog quality;
+  views::AnswerHead head{*window, answers.simulated, {}};
+  if (part == "/series") {
+    const auto step = parameters.step(*window);
+    if (!step.ok()) return failed(step.error());
+    Ingest::StoreHandle store = ingest_.store();
+    const auto series = answer_series(*store, id, *window, *step, caller);
+    return series.ok() ? json(views::series_json(head, id, *series)) : failed(series.error());
+  }
+  if (part == "/gpus") {
+    const auto limit = parameters.count("limit", settings.config.limits_page, settings.config.limits_page);
+    if (!limit.ok()) return failed(limit.error());
+    const auto cursor = parameters.cursor();
+    if (!cursor.ok()) return failed(cursor.error());
+    Ingest::StoreHandle store = ingest_.store();
+    auto rows = answer_job_gpus(*store, answers, id, *window, caller, quality);
+    if (!rows.ok()) return failed(rows.error());
+    const auto next = cut_page(*rows, *cursor, *limit);
+    head.quality = quality.entries();
+    return json(views::gpus_json(head, id, *rows, next));
+  }
+  Ingest::StoreHandle store = ingest_.store();
+  const auto row = answer_job(*store, answers, id, *window, caller, quality);
+  if (!row.ok()) return failed(row.error());
+  head.quality = quality.entries();
+  return json(views::job_json(head, *row));
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,64 @@
+#pragma once
+// The HTTP API: which path means what, who may, and what a wrong question is told. Answers are JSON; errors are
+// {"error": one line} with 400 (malformed), 401, 403, 404, 405, 413, 415, 422 (over a limit of queries), 500, 503.
+// Threads: handle() from any.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "serve/access.h"
+#include "serve/answer.h"
+#include "serve/ingest.h"
+#include "net/http_server.h"
+#include "serve/self_metrics.h"
+#include "serve/serve_config.h"
+
+namespace flopsight::app {
+
+struct TargetRow;  // scraper.h
+
+struct RouteSettings {
+  ServeConfig config;
+  std::shared_ptr<const Access> access;
+  std::shared_ptr<const AnswerSettings> answers;
+};
+
+class Routes {
+ public:
+  // `ingest` is borrowed. `now`: the wall clock. `targets`: JSON of the scrape targets' health.
+  Routes(Ingest& ingest, RouteSettings settings, std::function<units::Instant()> now,
+         std::function<std::string()> targets, std::function<net::ServerCounters()> server_counters);
+
+  std::optional<net::ServerResponse> head(const net::ServerRequest& head) const;
+  net::ServerResponse handle(const net::ServerRequest& request);
+
+  // New settings from the next request on.
+  void replace(RouteSettings settings);
+  // Until then, and after it, only /healthz and what else is for anybody is answered.
+  void set_ready(bool ready) { ready_ = ready; }
+
+ private:
+  struct Route;
+  std::shared_ptr<const RouteSettings> current() const;
+  net::ServerResponse dispatch(const net::ServerRequest& request, const RouteSettings& settings);
+  net::ServerResponse write(const net::ServerRequest& request);
+  net::ServerResponse query(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse fleet(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse job(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  AnswerSettings answer_settings(const RouteSettings& settings) const;
+
+  Ingest& ingest_;
+  std::function<units::Instant()> now_;
+  std::function<std::string()> targets_;
+  std::function<net::ServerCounters()> server_counters_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const RouteSettings> settings_;
+  mutable QueryCounters counters_;
+  std::atomic<bool> ready_{false};
+};
+
+}  // namespace flopsight::app

@@ -1,0 +1,383 @@
+#include "serve/routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "serve/openapi.h"
+#include "serve/test_ingest.h"
+
+namespace flopsight::app {
+namespace {
+
+using net::ServerRequest;
+using net::ServerResponse;
+using test::after;
+using test::labels_of;
+using test::LabelTexts;
+using test::Message;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string kTokens =
+    "tokens:\n"
+    "  - {name: writer, token: writer-token-0001, roles: [ingest]}\n"
+    "  - {name: reader, token: reader-token-0001, roles: [read]}\n"
+    "  - {name: admin, token: admin-token-00001, roles: [admin]}\n"
+    "  - {name: alice, token: alice-token-00001, roles: [read], users: [alice]}\n";
+
+// Four jobs over an hour: pod "a-<n>" of user alice, bob, bob1 and of nobody known; and a GPU without a job.
+class Routed : public testing::Test, public test::IngestHarness {
+ protected:
+  Routed() {
+    const char* users[] = {"alice", "bob", "bob1", ""};
+    for (int t = 0; t < 3'600; t += 15) {
+      Message message;
+      for (int n = 0; n < 4; ++n) {
+        LabelTexts user;
+        if (users[n][0] != '\0') user = {{"user", users[n]}};
+        message.gpu(labels_of(n, "a-" + std::to_string(n), user), 0.1 * (n + 1), t);
+      }
+      message.gpu(labels_of(4, ""), 0.9, t);
+      now_ = after(t);
+      EXPECT_EQ(write(message).status, 204);
+    }
+    flush(true);
+    now_ = after(3'600);
+    set("");
+  }
+
+  void set(const std::string& tokens) {
+    RouteSettings settings;
+    settings.config = config_;
+    auto access = Access::parse("", "", tokens.empty() ? "" : "tokens.yml", tokens);
+    ASSERT_TRUE(access.ok()) << access.error().message;
+    settings.access = std::make_shared<const Access>(std::move(access).value());
+    auto answers = std::make_shared<AnswerSettings>();
+    answers->fleet.catalog = &catalog_;
+    settings.answers = answers;
+    if (routes_) {
+      routes_->replace(settings);
+      return;
+    }
+    routes_ = std::make_unique<Routes>(*ingest_, settings, [this] { return now_; }, [] { return std::string("{\"targets\":[]}\n"); },
+                                       [] { return net::ServerCounters{}; });
+    routes_->set_ready(true);
+  }
+
+  // As the server does: the head first.
+  ServerResponse ask(ServerRequest request) {
+    if (auto refused = routes_->head(request)) return *refused;
+    return routes_->handle(request);
+  }
+  ServerResponse get(const std::string& path, const LabelTexts& query = {}, const std::string& token = "") {
+    ServerRequest request;
+    request.method = "GET";
+    request.path = path;
+    request.query = query;
+    if (!token.empty()) request.headers.emplace_back("authorization", "Bearer " + token);
+    return ask(request);
+  }
+  ServerResponse post(const Message& message, const LabelTexts& headers) {
+    ServerRequest request;
+    request.method = "POST";
+    request.path = "/api/v1/write";
+    request.headers = headers;
+    request.body = message.body();
+    return ask(request);
+  }
+  test::Value json(const std::string& path, const LabelTexts& query = {}, const std::string& token = "") {
+    const ServerResponse response = get(path, query, token);
+    EXPECT_EQ(response.status, 200) << path << " " << response.body;
+    auto parsed = base::json::parse(response.body);
+    EXPECT_TRUE(parsed.ok()) << response.body;
+    return parsed.ok() ? std::move(parsed).value() : test::Value("no JSON");
+  }
+  // "400 the complaint" without JSON around it.
+  std::string error(const std::string& path, const LabelTexts& query = {}, const std::string& token = "") {
+    const ServerResponse response = get(path, query, token);
+    const auto parsed = base::json::parse(response.body);
+    EXPECT_TRUE(parsed.ok()) << response.body;
+    return std::to_string(response.status) + " " + (parsed.ok() ? test::text(*parsed, "error") : response.body);
+  }
+  std::string id_of(const std::string& job) { return test::text(test::find(json("/api/v1/jobs"), "jobs", "job", job), "id"); }
+  std::vector<std::string> jobs_seen(const std::string& token) {
+    std::vector<std::string> out;
+    const test::Value answer = json("/api/v1/jobs", {}, token);
+    for (std::size_t i = 0; i < test::count(answer, "jobs"); ++i) out.push_back(test::text(answer, "jobs." + std::to_string(i) + ".job"));
+    return out;
+  }
+
+  ServeConfig config_;
+  std::unique_ptr<Routes> routes_;
+};
+
+// ---- answers ----
+
+TEST_F(Routed, the_fleet_by_every_grouping_has_the_same_hours) {
+  for (const char* by : {"job", "user", "team", "namespace", "host", "gpu", "model"}) {
+    const test::Value answer = json("/api/v1/fleet", {{"by", by}});
+    EXPECT_NEAR(test::number(answer, "fleet.gpu_hours_allocated"), 5.0, 1e-6) << by;
+    double sum = 0;
+    for (std::size_t i = 0; i < test::count(answer, "groups"); ++i) sum += test::number(answer, "groups." + std::to_string(i) + ".gpu_hours_allocated");
+    EXPECT_NEAR(sum, 5.0, 1e-6) << by;
+    EXPECT_EQ(test::count(answer, "gpus"), by == std::string("gpu") || by == std::string("host") ? 5U : test::count(answer, "gpus"));
+  }
+  EXPECT_EQ(test::count(json("/api/v1/fleet", {{"gpus", "true"}}), "gpus"), 5U);
+}
+
+TEST_F(Routed, jobs_by_what_they_lost_and_each_of_them) {
+  const test::Value answer = json("/api/v1/jobs");
+  EXPECT_THAT(jobs_seen(""), ElementsAre("a-0", "a-1", "a-2", "a-3"));
+  EXPECT_EQ(test::text(answer, "next_cursor"), "null");
+  const std::string id = test::text(answer, "jobs.1.id");
+  const test::Value job = json("/api/v1/jobs/" + id);
+  EXPECT_EQ(test::text(job, "job"), "a-1");
+  EXPECT_NEAR(test::number(job, "ofu_ratio"), 0.2 * 1500 / 1830, 1e-4);
+  EXPECT_NEAR(test::number(job, "gpu_hours_allocated"), 1, 1e-6);
+  const test::Value gpus = json("/api/v1/jobs/" + id + "/gpus");
+  EXPECT_EQ(test::count(gpus, "gpus"), 1U);
+  EXPECT_THAT(test::text(gpus, "gpus.0.uuid"), HasSubstr("GPU-00000001"));
+  const test::Value series = json("/api/v1/jobs/" + id + "/series", {{"step", "10m"}, {"since", "1h"}});
+  for (const char* column : {"time", "ofu_ratio", "coverage_ratio", "absent_reason", "gpu_count"}) EXPECT_EQ(test::count(series, column), 6U) << column;
+  EXPECT_NEAR(test::number(series, "ofu_ratio.3"), 0.2 * 1500 / 1830, 1e-4);
+}
+
+TEST_F(Routed, an_empty_window_and_an_empty_store_are_answers) {
+  EXPECT_EQ(test::count(json("/api/v1/jobs", {{"end", "2020-01-02T00:00:00Z"}}), "jobs"), 0U);
+  const std::string id = id_of("a-0");
+  EXPECT_EQ(test::text(json("/api/v1/jobs/" + id, {{"end", "2020-01-02T00:00:00Z"}}), "ofu_ratio"), "null");
+  EXPECT_EQ(test::count(json("/api/v1/jobs/" + id + "/gpus", {{"end", "2020-01-02T00:00:00Z"}}), "gpus"), 0U);
+  fresh("empty");
+  routes_.reset();
+  set("");
+  EXPECT_EQ(test::count(json("/api/v1/jobs"), "jobs"), 0U);
+  EXPECT_EQ(test::number(json("/api/v1/fleet"), "fleet.gpu_count"), 0);
+  EXPECT_EQ(get("/metrics").status, 200);
+}
+
+TEST_F(Routed, next_cursor_walks_through_all_rows_once) {
+  for (const char* limit : {"1", "2", "3", "4", "5"}) {
+    std::vector<std::string> seen;
+    std::string cursor;
+    for (int page = 0; page < 10 && cursor != "null"; ++page) {
+      LabelTexts query = {{"limit", limit}};
+      if (!cursor.empty()) query.emplace_back("cursor", cursor);
+      const test::Value answer = json("/api/v1/jobs", query);
+      for (std::size_t i = 0; i < test::count(answer, "jobs"); ++i) seen.push_back(test::text(answer, "jobs." + std::to_string(i) + ".job"));
+      cursor = test::text(answer, "next_cursor");
+    }
+    EXPECT_EQ(cursor, "null");
+    EXPECT_THAT(seen, ElementsAre("a-0", "a-1", "a-2", "a-3")) << limit;
+  }
+  EXPECT_EQ(test::count(json("/api/v1/jobs", {{"cursor", "1000000"}}), "jobs"), 0U);
+}
+
+// ---- wrong questions ----
+
+TEST_F(Routed, every_wrong_parameter_is_one_line) {
+  const std::string job = "/api/v1/jobs/" + id_of("a-0");
+  for (const std::string& path : {std::string("/api/v1/fleet"), std::string("/api/v1/jobs"), job, job + "/series", job + "/gpus"}) {
+    EXPECT_THAT(error(path, {{"start", "yesterday"}}), HasSubstr("400 start: found \"yesterday\", expected RFC 3339")) << path;
+    EXPECT_THAT(error(path, {{"end", "2026-01-01"}}), HasSubstr("400 end: found")) << path;
+    EXPECT_THAT(error(path, {{"since", "1"}}), HasSubstr("400 since: found \"1\", expected a duration")) << path;
+    EXPECT_THAT(error(path, {{"start", "1795950000"}, {"end", "1795950000"}}), HasSubstr("400 end is not after start")) << path;
+    EXPECT_THAT(error(path, {{"start", "1795950001"}, {"end", "1795950000"}}), HasSubstr("400 end is not after start")) << path;
+    EXPECT_THAT(error(path, {{"end", "1e300"}}), HasSubstr("400 ")) << path;
+    EXPECT_THAT(error(path, {{"since", "30000000h"}}), HasSubstr("4")) << path;
+    EXPECT_THAT(error(path, {{"sinse", "1h"}}), HasSubstr("400 parameter: found \"sinse\"")) << path;
+    EXPECT_THAT(error(path, {{"", ""}}), HasSubstr("400 parameter")) << path;
+  }
+  EXPECT_THAT(error("/api/v1/fleet", {{"by", "colour"}}), HasSubstr("400 by: found \"colour\", expected job, user"));
+  EXPECT_THAT(error("/api/v1/fleet", {{"gpus", "1"}}), HasSubstr("400 gpus: found \"1\", expected true or false"));
+  for (const char* bad : {"0", "-1", "1.5", "x", "", "1e99", "nan"}) {
+    EXPECT_THAT(error("/api/v1/fleet", {{"top", bad}}), HasSubstr("400 top: ")) << bad;
+    EXPECT_THAT(error("/api/v1/jobs", {{"limit", bad}}), HasSubstr("400 limit: ")) << bad;
+    EXPECT_THAT(error(job + "/gpus", {{"limit", bad}}), HasSubstr("400 limit: ")) << bad;
+  }
+  for (const char* bad : {"-1", "1.5", "x", "1e10", "nan"}) EXPECT_THAT(error("/api/v1/jobs", {{"cursor", bad}}), HasSubstr("400 cursor: ")) << bad;
+  for (const char* bad : {"61s", "30s", "0s", "x", "90s"}) EXPECT_THAT(error(job + "/series", {{"step", bad}}), HasSubstr("400 step: ")) << bad;
+  EXPECT_THAT(error("/api/v1/jobs", {{"since", "x\r\n\x1b[31m<script>"}}), Not(HasSubstr("\x1b")));
+}
+
+TEST_F(Routed, limits_at_and_one_past) {
+  const std::string job = "/api/v1/jobs/" + id_of("a-0");
+  config_.limits_page = 3;
+  config_.limits_query_window = units::Seconds(2 * 3600);
+  config_.limits_query_steps = 60;
+  set("");
+  EXPECT_EQ(get("/api/v1/jobs", {{"limit", "3"}, {"since", "2h"}}).status, 200);
+  EXPECT_THAT(error("/api/v1/jobs", {{"limit", "4"}, {"since", "2h"}}), HasSubstr("400 limit: found \"4\", expected a whole number from 1 to 3"));
+  EXPECT_EQ(test::count(json("/api/v1/jobs", {{"since", "2h"}}), "jobs"), 3U);
+  EXPECT_EQ(get("/api/v1/fleet", {{"since", "120m"}}).status, 200);
+  EXPECT_EQ(error("/api/v1/fleet", {{"since", "7201s"}}), "422 the window is longer than limits.query-window");
+  EXPECT_THAT(error("/api/v1/jobs"), HasSubstr("422 ")) << "24 hours by default";
+  EXPECT_EQ(get(job + "/series", {{"since", "60m"}, {"step", "60s"}}).status, 200);
+  EXPECT_THAT(error(job + "/series", {{"since", "61m"}, {"step", "60s"}}), HasSubstr("422 more than 60 steps"));
+  EXPECT_EQ(get(job + "/series", {{"since", "61m"}, {"step", "2m"}}).status, 200);
+}
+
+TEST_F(Routed, what_is_not_there) {
+  for (const char* path : {"/api/v2/jobs", "/api/v1/jobs2", "/api/v1", "/metrics/", "/healthz/x", "//", "/etc/passwd", ""}) {
+    EXPECT_THAT(error(path), HasSubstr("404 ")) << path;
+  }
+  for (const char* id : {"0", "5", "99999999999999999999", "-1", "1.0", "01", "1e0", " 1", "a-0", "", "nan", "4294967297", "1%00"}) {
+    EXPECT_THAT(error(std::string("/api/v1/jobs/") + id), HasSubstr("404 ")) << id;
+  }
+  const std::string job = "/api/v1/jobs/" + id_of("a-0");
+  for (const char* part : {"/", "/x", "/series/", "/gpus/0", "//gpus"}) EXPECT_THAT(error(job + part), HasSubstr("404 ")) << part;
+}
+
+TEST_F(Routed, methods_and_content_types) {
+  ServerRequest request;
+  request.method = "DELETE";
+  request.path = "/api/v1/jobs";
+  EXPECT_EQ(ask(request).status, 405);
+  request.method = "GET";
+  request.path = "/api/v1/write";
+  const ServerResponse wrong = ask(request);
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_THAT(wrong.headers, testing::Contains(testing::Pair("Allow", "POST")));
+  request.method = "HEAD";
+  request.path = "/healthz";
+  EXPECT_EQ(ask(request).status, 200);
+  const Message message = Message().gpu(labels_of(0, "late", {}), 0.5, 3'700);
+  const auto status = [&](const LabelTexts& headers) { return post(message, headers).status; };
+  EXPECT_EQ(status({}), 415);
+  EXPECT_EQ(status({{"content-type", "application/json"}}), 415);
+  EXPECT_EQ(status({{"content-type", "application/x-protobuf;proto=io.prometheus.write.v3.Request"}}), 415);
+  EXPECT_EQ(status({{"content-type", "application/x-protobuf"}, {"content-encoding", "gzip"}}), 415);
+  const ServerResponse taken = post(message, {{"content-type", "application/x-protobuf"}, {"content-encoding", "snappy"}});
+  EXPECT_EQ(taken.status, 204) << taken.body;
+  EXPECT_EQ(taken.body, "");
+  EXPECT_THAT(taken.headers, testing::Contains(testing::Pair("X-Prometheus-Remote-Write-Samples-Written", "2")));
+}
+
+TEST_F(Routed, before_it_is_ready_only_health_is_told) {
+  routes_->set_ready(false);
+  EXPECT_EQ(get("/healthz").status, 200);
+  EXPECT_EQ(get("/readyz").status, 503);
+  EXPECT_EQ(get("/api/v1/openapi.json").status, 200);
+  EXPECT_THAT(error("/api/v1/jobs"), HasSubstr("503 "));
+  EXPECT_EQ(post(Message(), {{"content-type", "application/x-protobuf"}}).status, 503);
+  routes_->set_ready(true);
+  EXPECT_EQ(get("/readyz").body, "ready\n");
+}
+
+// ---- who may ----
+
+TEST_F(Routed, roles_open_exactly_their_paths) {
+  const std::string job = "/api/v1/jobs/" + id_of("a-0");
+  set(kTokens);
+  const auto status = [&](const std::string& path, const std::string& token) {
+    return path == "/api/v1/write" ? post(Message(), {{"content-type", "application/x-protobuf"}, {"authorization", "Bearer " + token}}).status
+                                   : get(path, {}, token).status;
+  };
+  const std::vector<std::string> reads = {"/api/v1/fleet", "/api/v1/jobs", job, job + "/series", job + "/gpus", "/metrics"};
+  for (const std::string& path : reads) {
+    EXPECT_EQ(status(path, "reader-token-0001"), 200) << path;
+    EXPECT_EQ(status(path, "admin-token-00001"), 200) << path;
+    EXPECT_EQ(status(path, "writer-token-0001"), 403) << path;
+    EXPECT_EQ(status(path, "nobodys-token-001"), 401) << path;
+    EXPECT_EQ(get(path).status, 401) << path;
+  }
+  EXPECT_EQ(status("/api/v1/write", "writer-token-0001"), 204);
+  EXPECT_EQ(status("/api/v1/write", "admin-token-00001"), 204);
+  EXPECT_EQ(status("/api/v1/write", "reader-token-0001"), 403);
+  EXPECT_EQ(status("/api/v1/write", ""), 401);
+  EXPECT_EQ(status("/api/v1/targets", "admin-token-00001"), 200);
+  EXPECT_EQ(status("/api/v1/targets", "reader-token-0001"), 403);
+  for (const char* open : {"/healthz", "/readyz", "/", "/api/v1/openapi.json"}) EXPECT_EQ(get(open).status, 200) << open;
+  EXPECT_THAT(get("/api/v1/jobs").headers, testing::Contains(testing::Pair("WWW-Authenticate", "Bearer")));
+}
+
+TEST_F(Routed, a_limited_reader_never_sees_others_or_nobodys_time) {
+  const std::string own = "/api/v1/jobs/" + id_of("a-0"), other = "/api/v1/jobs/" + id_of("a-1");
+  set(kTokens);
+  const std::string token = "alice-token-00001";
+  EXPECT_THAT(jobs_seen(token), ElementsAre("a-0"));
+  for (const char* by : {"job", "user", "team", "namespace", "host", "gpu", "model"}) {
+    const ServerResponse response = get("/api/v1/fleet", {{"by", by}, {"gpus", "true"}}, token);
+    EXPECT_EQ(response.status, 200);
+    for (const char* secret : {"a-1", "a-2", "a-3", "bob", "GPU-00000001", "GPU-00000004"}) EXPECT_THAT(response.body, Not(HasSubstr(secret))) << by;
+    EXPECT_NEAR(test::number(*base::json::parse(response.body), "fleet.gpu_hours_allocated"), 1.0, 1e-6) << by;
+  }
+  const std::string metrics = get("/metrics", {}, token).body;
+  EXPECT_THAT(metrics, HasSubstr("flopsight_job_ofu_ratio{job=\"a-0\""));
+  for (const char* secret : {"a-1", "bob", "GPU-"}) EXPECT_THAT(metrics, Not(HasSubstr(secret)));
+  // "Not there" and "not yours" are told apart by nothing but the id.
+  for (const char* part : {"", "/series", "/gpus"}) {
+    EXPECT_EQ(get(own + part, {}, token).status, 200) << part;
+    const std::string hidden = error(other + part, {}, token), missing = error("/api/v1/jobs/77" + std::string(part), {}, token);
+    EXPECT_EQ(hidden, "404 no job with the id " + other.substr(13)) << part;
+    EXPECT_EQ(missing, "404 no job with the id 77") << part;
+  }
+}
+
+TEST_F(Routed, names_are_whole) {
+  set("tokens:\n  - {token: bobs-token-000001, roles: [read], users: [bob]}\n  - {token: no-ones-token-001, roles: [read], teams: [alice, '0']}\n");
+  EXPECT_THAT(jobs_seen("bobs-token-000001"), ElementsAre("a-1"));
+  EXPECT_THAT(jobs_seen("no-ones-token-001"), IsEmpty());
+}
+
+// ---- what labels may say ----
+
+TEST_F(Routed, hostile_labels_come_back_escaped) {
+  const std::string pod = "<script>\"\\\n\x01\xe2\x80\xae\t</script>{}", user = "x\",evil=\"1";
+  for (int t = 3'600; t < 4'200; t += 15) {
+    now_ = after(t);
+    ASSERT_EQ(write(Message().gpu(labels_of(6, pod, {{"user", user}}), 0.5, t)).status, 204);
+  }
+  flush(true);
+  const test::Value found = test::find(json("/api/v1/jobs"), "jobs", "job", pod);
+  EXPECT_EQ(test::text(found, "user"), user);
+  EXPECT_EQ(get("/api/v1/jobs").content_type, "application/json; charset=utf-8");
+  for (const char* path : {"/api/v1/fleet", "/api/v1/jobs"}) {
+    const std::string body = get(path).body;
+    EXPECT_TRUE(base::json::parse(body).ok());
+    EXPECT_EQ(body.find('\x01'), std::string::npos);
+  }
+  const std::string metrics = get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("user=\"x\\\",evil=\\\"1\""));
+  EXPECT_THAT(metrics, HasSubstr("job=\"<script>\\\"\\\\\\n"));
+}
+
+TEST_F(Routed, every_answer_says_simulated_once_some_of_the_fleet_is) {
+  const std::string job = "/api/v1/jobs/" + id_of("a-0");
+  EXPECT_THAT(get("/api/v1/jobs").body, HasSubstr("\"simulated\":false"));
+  ASSERT_EQ(write(Message().add(live::kSimulatedMetric, labels_of(0, ""), 1, 3'600)).status, 204);
+  for (const std::string& path : {std::string("/api/v1/jobs"), job, job + "/series", job + "/gpus"}) EXPECT_THAT(get(path).body, HasSubstr("\"simulated\":true")) << path;
+  EXPECT_THAT(get("/api/v1/fleet").body, HasSubstr("SIMULATED"));
+  EXPECT_THAT(get("/").body, HasSubstr("simulated"));
+  EXPECT_THAT(get("/metrics").body, HasSubstr("flopsight_simulated 1\n"));
+}
+
+// ---- the document ----
+
+TEST_F(Routed, the_openapi_document_names_every_path_and_no_other) {
+  const auto document = base::json::parse(get("/api/v1/openapi.json").body);
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  EXPECT_THAT(test::text(*document, "openapi"), HasSubstr("3.0"));
+  std::set<std::string> named;
+  const test::Value* paths = document->find("paths");
+  ASSERT_NE(paths, nullptr);
+  for (const auto& [path, methods] : *paths->as_object()) {
+    named.insert(path);
+    std::string real = path;
+    if (const std::size_t at = real.find("{id}"); at != std::string::npos) real.replace(at, 4, id_of("a-0"));
+    for (const auto& [method, operation] : *methods.as_object()) {
+      const int status = method == "post" ? post(Message(), {{"content-type", "application/x-protobuf"}}).status : get(real).status;
+      EXPECT_LT(status, 300) << method << " " << path;
+      ASSERT_NE(operation.find("responses"), nullptr) << path;
+    }
+  }
+  EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/gpus",
+                                 "/api/v1/jobs/{id}/series", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/write", "/healthz",
+                                 "/metrics", "/readyz"));
+}
+
+}  // namespace
+}  // namespace flopsight::app

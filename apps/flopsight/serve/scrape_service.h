@@ -1,0 +1,30 @@
+#pragma once
+// Scraping as the service does it: the configuration's targets into the ingest, and their health as JSON.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "serve/ingest.h"
+#include "serve/serve_config.h"
+
+namespace flopsight::app {
+
+class ScrapeService {
+ public:
+  // `discover`: also look for exporters on this machine, once. `ingest` is borrowed.
+  static base::Result<std::unique_ptr<ScrapeService>> start(const ServeConfig& config, Ingest& ingest,
+                                                            std::function<units::Instant()> now, bool discover);
+  ~ScrapeService();  // stops
+
+  void reload(const ServeConfig& config);
+  std::size_t target_count() const;
+  std::string targets_json() const;
+
+ private:
+  struct State;
+  explicit ScrapeService(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flopsight::app

@@ -1,0 +1,156 @@
+#include "serve/self_metrics.h"
+
+#include <cmath>
+#include <fstream>
+
+#include <unistd.h>
+
+#include "base/json.h"
+
+namespace flopsight::app {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out.push_back('\\');
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+class Page {
+ public:
+  void family(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " + std::string(type) + "\n";
+  }
+  void sample(double value, const std::string& labels = "") {
+    text_ += name_ + (labels.empty() ? "" : "{" + labels + "}") + " " + base::json::number_text(value) + "\n";
+  }
+  void one(std::string_view name, std::string_view type, std::string_view help, double value) {
+    family(name, type, help);
+    sample(value);
+  }
+  void append(const std::string& text) { text_ += text; }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string name_, text_;
+};
+
+std::string label(std::string_view name, std::string_view value) {
+  return value.empty() ? "" : std::string(name) + "=\"" + escaped(value) + "\",";
+}
+std::string joined(std::string labels) {
+  if (!labels.empty()) labels.pop_back();
+  return labels;
+}
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double pages = 0, resident = 0;
+  if (!(file >> pages >> resident)) return 0;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+void add_fleet(Page& page, const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
+  // The last slots that can have been closed: older ones are of jobs and GPUs that are gone.
+  const units::Instant since = in.now - units::Seconds(15 * 60);
+  Page gpu_page, job_page, held_page;
+  gpu_page.family("flopsight_gpu_ofu_ratio", "gauge", "OFU of the GPU in its last closed slot; absent where it is not known");
+  job_page.family("flopsight_job_ofu_ratio", "gauge", "OFU of the job over its GPUs in the last closed slot");
+  held_page.family("flopsight_job_gpus", "gauge", "GPUs that the job held in the last closed slot");
+  const double slot_microseconds = in.slot.value * 1e6;
+  ingest.for_latest(
+      since,
+      [&](const samples::GpuIdentity& gpu, const LatestGpu& latest) {
+        if (!in.per_gpu || !caller.sees_all() || latest.ofu_ratio < 0) return;
+        // Single precision has seven digits.
+        gpu_page.sample(std::round(static_cast<double>(latest.ofu_ratio) * 1e6) / 1e6,
+                        joined(label("uuid", gpu.uuid) + label("mig_instance", gpu.mig_instance) + label("host", gpu.host) +
+                               label("gpu", gpu.index)));
+      },
+      [&](const samples::Holder& holder, const LatestJob& latest) {
+        if (!caller.sees(holder)) return;
+        const std::string labels = joined(label("job", holder.job) + label("namespace", holder.name_space) +
+                                          label("user", holder.user) + label("team", holder.team));
+        held_page.sample(static_cast<double>(latest.allocated_microseconds) / slot_microseconds, labels);
+        if (latest.measured_microseconds > 0) {
+          job_page.sample(static_cast<double>(latest.delivered_microseconds) / static_cast<double>(latest.measured_microseconds), labels);
+        }
+      });
+  page.family("flopsight_simulated", "gauge", "1: some of the fleet does not exist");
+  page.sample(ingest.health().simulated ? 1 : 0);
+  for (Page* part : {&job_page, &held_page, &gpu_page}) page.append(part->take());
+}
+
+void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {
+  const IngestCounters c = ingest.counters();
+  const IngestHealth h = ingest.health();
+  const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
+  page.one("flopsight_accepting", "gauge", "1: samples are taken; 0: refused with 503", h.accepting ? 1 : 0);
+  page.one("flopsight_remote_write_requests_total", "counter", "remote-write requests", n(c.requests));
+  page.family("flopsight_remote_write_refused_total", "counter", "requests answered with an error");
+  page.sample(n(c.requests_refused), "status=\"4xx\"");
+  page.sample(n(c.requests_unavailable), "status=\"5xx\"");
+  page.one("flopsight_samples_total", "counter", "samples taken into rollups", n(c.samples));
+  page.family("flopsight_samples_dropped_total", "counter", "samples not used, by reason");
+  page.sample(n(c.samples_unwanted), "reason=\"unwanted_metric\"");
+  page.sample(n(c.samples_duplicate), "reason=\"duplicate\"");
+  page.sample(n(c.samples_not_ours), "reason=\"no_gpu\"");
+  page.sample(n(c.samples_too_old), "reason=\"too_old\"");
+  page.sample(n(c.samples_too_new), "reason=\"too_new\"");
+  page.sample(n(c.samples_over_limit), "reason=\"limit\"");
+  page.sample(n(c.samples_put_off), "reason=\"put_off\"");
+  page.sample(n(c.samples_rejected), "reason=\"malformed_series\"");
+  page.sample(n(c.histograms), "reason=\"histogram\"");
+  page.sample(n(c.exemplars), "reason=\"exemplar\"");
+  page.one("flopsight_scrapes_total", "counter", "scrapes taken", n(c.scrapes));
+  page.one("flopsight_malformed_lines_total", "counter", "lines of scrapes that are none", n(c.malformed_lines));
+  page.one("flopsight_gpus", "gauge", "GPUs and MIG instances known", n(h.gpus));
+  page.one("flopsight_label_sets", "gauge", "distinct label sets known", n(h.label_sets));
+  page.one("flopsight_pending_rows", "gauge", "scrapes of GPUs that are not rolled up yet", n(h.pending_rows));
+  if (h.newest_sample.unix_milliseconds > 0) {
+    page.one("flopsight_lag_seconds", "gauge", "age of the newest sample", (in.now - h.newest_sample).value);
+  }
+  page.one("flopsight_flushes_total", "counter", "flushes to the store", n(c.flushes));
+  page.one("flopsight_flush_failures_total", "counter", "flushes that failed", n(c.flush_failures));
+  page.one("flopsight_flush_last_seconds", "gauge", "duration of the last flush", c.flush_seconds);
+  page.one("flopsight_cells_total", "counter", "rollup cells written", n(c.cells));
+  page.one("flopsight_store_bytes", "gauge", "size of the store", n(h.store_bytes));
+  page.one("flopsight_log_bytes", "gauge", "size of the write-ahead log", n(h.log_bytes));
+  page.family("flopsight_quality_total", "counter", "what was wrong with the data, by code (docs/report.md)");
+  for (const samples::QualityEntry& entry : ingest.quality()) page.sample(n(entry.count), "code=\"" + entry.code + "\"");
+}
+
+}  // namespace
+
+std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
+  Page page;
+  add_fleet(page, ingest, in, caller);
+  add_ingest(page, ingest, in);
+  const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
+  page.one("flopsight_http_connections", "gauge", "open connections", n(in.server.connections_open));
+  page.one("flopsight_http_requests_total", "counter", "requests", n(in.server.requests_total));
+  page.family("flopsight_http_refused_total", "counter", "requests and connections turned away, by reason");
+  page.sample(n(in.server.connections_refused_total), "reason=\"connections\"");
+  page.sample(n(in.server.malformed_total), "reason=\"malformed\"");
+  page.sample(n(in.server.timeouts_total), "reason=\"timeout\"");
+  page.sample(n(in.server.body_too_large_total), "reason=\"body_too_large\"");
+  page.sample(n(in.server.overloaded_total), "reason=\"overloaded\"");
+  page.sample(n(in.server.tls_failures_total), "reason=\"tls\"");
+  page.sample(n(in.queries.unauthorized), "reason=\"unauthorized\"");
+  page.sample(n(in.queries.over_limit), "reason=\"query_limit\"");
+  page.one("flopsight_queries_total", "counter", "answered questions to the API", n(in.queries.queries));
+  page.one("flopsight_query_seconds_total", "counter", "time they took", in.queries.seconds);
+  page.one("flopsight_query_seconds_max", "gauge", "the slowest of them", in.queries.seconds_max);
+  page.one("process_resident_memory_bytes", "gauge", "resident memory", resident_bytes());
+  return page.take();
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,31 @@
+#pragma once
+// The service's own /metrics: OFU of jobs and GPUs in the last closed slots, and its health, in Prometheus' text format.
+
+#include <string>
+
+#include "serve/access.h"
+#include "serve/ingest.h"
+#include "net/http_server.h"
+
+namespace flopsight::app {
+
+struct QueryCounters {
+  std::uint64_t queries = 0;
+  double seconds = 0;
+  double seconds_max = 0;
+  std::uint64_t unauthorized = 0;  // 401 and 403
+  std::uint64_t over_limit = 0;    // 413 and 422
+};
+
+struct SelfMetricsInputs {
+  units::Instant now;
+  units::Seconds slot{60};
+  bool per_gpu = true;
+  net::ServerCounters server;
+  QueryCounters queries;
+};
+
+// Only what the caller may see of jobs; GPUs for callers who see all.
+std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& inputs, const Caller& caller);
+
+}  // namespace flopsight::app

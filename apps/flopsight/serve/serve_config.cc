@@ -1,0 +1,341 @@
+#include "serve/serve_config.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/yaml.h"
+#include "units/time.h"
+
+namespace flopsight::app {
+namespace {
+
+using Config = ServeConfig;
+// Sets from text; false when the text is not what was expected.
+using Setter = std::function<bool(Config&, const std::string&)>;
+using Getter = std::function<std::string(const Config&)>;
+
+struct Row {
+  SettingInfo info;
+  Setter set;
+  Getter get;
+};
+
+constexpr std::string_view kDuration = "a duration such as 15s or 7d";
+constexpr std::string_view kCount = "a whole number";
+constexpr std::string_view kBytes = "a number of bytes, also with KiB, MiB, GiB or TiB";
+
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  const auto number = base::parse_number(text);
+  if (!number || *number < 0 || *number > 9e15 || *number != static_cast<double>(static_cast<std::uint64_t>(*number))) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(*number);
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}};
+  for (const auto& [unit, shift] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const auto count = parse_count(base::trim(text.substr(0, text.size() - unit.size())));
+    if (!count || *count > std::uint64_t{1} << (62 - shift)) return std::nullopt;
+    return *count << shift;
+  }
+  return parse_count(text);
+}
+
+Row text(std::string_view key, std::string Config::*field, std::string_view expected, std::string_view meaning) {
+  return {{key, expected, meaning},
+          [field](Config& c, const std::string& t) {
+            if (t.empty()) return false;
+            c.*field = t;
+            return true;
+          },
+          [field](const Config& c) { return c.*field; }};
+}
+Row list(std::string_view key, std::vector<std::string> Config::*field, std::string_view expected,
+         std::string_view meaning) {
+  return {{key, expected, meaning, true, false},
+          [field](Config& c, const std::string& t) {
+            if (t.empty()) return false;
+            (c.*field).push_back(t);
+            return true;
+          },
+          [](const Config&) { return std::string(); }};
+}
+Row flag(std::string_view key, bool Config::*field, std::string_view meaning) {
+  return {{key, "true or false", meaning, false, true},
+          [field](Config& c, const std::string& t) {
+            if (t != "true" && t != "false") return false;
+            c.*field = t == "true";
+            return true;
+          },
+          [field](const Config& c) { return std::string(c.*field ? "true" : "false"); }};
+}
+Row duration(std::string_view key, units::Seconds Config::*field, std::string_view meaning) {
+  return {{key, kDuration, meaning},
+          [field](Config& c, const std::string& t) {
+            const auto seconds = units::parse_duration(t);
+            if (seconds) c.*field = *seconds;
+            return seconds.has_value();
+          },
+          [field](const Config& c) { return base::json::number_text((c.*field).value) + "s"; }};
+}
+Row count(std::string_view key, std::uint64_t Config::*field, std::string_view meaning) {
+  return {{key, kCount, meaning},
+          [field](Config& c, const std::string& t) {
+            const auto number = parse_count(t);
+            if (number) c.*field = *number;
+            return number.has_value();
+          },
+          [field](const Config& c) { return std::to_string(c.*field); }};
+}
+Row bytes(std::string_view key, std::uint64_t Config::*field, std::string_view meaning) {
+  return {{key, kBytes, meaning},
+          [field](Config& c, const std::string& t) {
+            const auto number = parse_bytes(t);
+            if (number) c.*field = *number;
+            return number.has_value();
+          },
+          [field](const Config& c) { return std::to_string(c.*field); }};
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = {
+      text("listen", &Config::listen, "ADDRESS:PORT", "where the service listens; anything but loopback needs TLS and users"),
+      text("store", &Config::store, "a folder", "folder of the store and of the write-ahead log"),
+      text("web-config", &Config::web_config, "a file", "TLS and users, in the format of Prometheus exporters"),
+      text("tokens-file", &Config::tokens_file, "a file", "bearer tokens with roles (docs/serve.md)"),
+      flag("allow-insecure", &Config::allow_insecure, "listen beyond loopback without TLS or without users"),
+      list("scrape.targets", &Config::scrape_targets, "HOST:PORT or a URL", "exporters to scrape"),
+      list("scrape.files", &Config::scrape_files, "a path, * allowed", "Prometheus file_sd files, JSON or YAML, watched"),
+      list("scrape.dns", &Config::scrape_dns, "NAME:PORT", "a name whose addresses are exporters"),
+      duration("scrape.interval", &Config::scrape_interval, "between two scrapes of a target"),
+      duration("scrape.timeout", &Config::scrape_timeout, "of one scrape"),
+      count("scrape.targets-max", &Config::scrape_targets_max, "targets beyond this are left out, and counted"),
+      count("scrape.shard", &Config::scrape_shard, "of several processes that share the targets, which this is (from 0)"),
+      count("scrape.shards", &Config::scrape_shards, "how many processes share the targets"),
+      flag("scrape.discover", &Config::scrape_discover, "look for exporters on this machine"),
+      duration("rollup.slot", &Config::rollup_slot, "length of a rollup; a store keeps the one it was made with"),
+      duration("rollup.late", &Config::rollup_late, "how long a slot waits for late samples"),
+      duration("rollup.idle", &Config::rollup_idle, "after which a silent GPU is closed out"),
+      duration("rollup.future", &Config::rollup_future, "samples further ahead than this are refused"),
+      duration("rollup.gap", &Config::rollup_gap, "a longer silence is no unmeasured time: the GPU was away"),
+      duration("retention.fine", &Config::retention_fine, "how long slots are kept as they are; then in ten minutes"),
+      duration("retention.middle", &Config::retention_middle, "how long ten minutes are kept; then in hours"),
+      duration("retention.coarse", &Config::retention_coarse, "how long hours are kept"),
+      bytes("retention.bytes", &Config::retention_bytes, "the store's limit, past which the oldest goes; 0: none"),
+      text("rules", &Config::rules, "a file", "attribution rules (docs/attribution.md)"),
+      text("gpu-catalog", &Config::gpu_catalog, "a file", "CSV rows that add to or replace the GPU catalogue"),
+      text("prices", &Config::prices, "a file", "US dollars per GPU-hour by model (CSV or JSON)"),
+      text("jobs", &Config::jobs, "a file", "jobs file for GPUs whose labels name no job"),
+      flag("metrics.per-gpu", &Config::metrics_per_gpu, "a series per GPU in /metrics"),
+      bytes("limits.body-bytes", &Config::limits_body_bytes, "of a request's body: 413"),
+      bytes("limits.bodies-bytes", &Config::limits_bodies_bytes, "of all bodies in flight: 503"),
+      bytes("limits.decompressed-bytes", &Config::limits_decompressed_bytes, "of a remote-write message: 413"),
+      count("limits.series", &Config::limits_series, "in a remote-write message: 400"),
+      count("limits.labels", &Config::limits_labels, "of a series: it is rejected"),
+      bytes("limits.label-name-bytes", &Config::limits_label_name_bytes, "of a label's name: its series is rejected"),
+      bytes("limits.label-value-bytes", &Config::limits_label_value_bytes, "of a label's value: its series is rejected"),
+      count("limits.connections", &Config::limits_connections, "open at once: 503"),
+      count("limits.gpus", &Config::limits_gpus, "GPUs and MIG instances; samples of more are refused"),
+      count("limits.label-sets", &Config::limits_label_sets, "distinct label sets; samples of more are refused"),
+      count("limits.holders", &Config::limits_holders, "jobs in memory; GPUs of more are shown without a job"),
+      bytes("limits.log-bytes", &Config::limits_log_bytes, "of the write-ahead log: 503"),
+      bytes("limits.disk-free-bytes", &Config::limits_disk_free_bytes, "kept free on the disk: 503 below it"),
+      duration("limits.query-window", &Config::limits_query_window, "of a query: 422"),
+      count("limits.query-steps", &Config::limits_query_steps, "of a series: 422"),
+      count("limits.page", &Config::limits_page, "rows of one answer"),
+  };
+  return kRows;
+}
+
+const Row* find_row(std::string_view key) {
+  const auto at = std::find_if(rows().begin(), rows().end(), [&](const Row& row) { return row.info.key == key; });
+  return at == rows().end() ? nullptr : &*at;
+}
+
+struct Found {
+  std::string key;
+  std::string text;
+  int line = 0;
+};
+
+base::Error mistake(const std::string& where, const std::string& what) {
+  return {base::ErrorCode::kInvalid, where + ": " + what};
+}
+
+base::Status flatten(const base::yaml::Value& value, const std::string& prefix, const std::string& path,
+                     std::vector<Found>& found) {
+  for (const auto& [name, field] : value.fields) {
+    const std::string key = prefix.empty() ? name : prefix + "." + name;
+    const std::string where = path + ":" + std::to_string(field.line);
+    const Row* row = find_row(key);
+    if (row == nullptr) {
+      const bool is_section = std::any_of(rows().begin(), rows().end(),
+                                          [&](const Row& r) { return r.info.key.starts_with(key + "."); });
+      if (!is_section) return mistake(where, base::printable(key, 80) + ": no such key (docs/configuration.md has all)");
+      if (field.kind == base::yaml::Kind::kNull) continue;
+      if (field.kind != base::yaml::Kind::kMap) return mistake(where, key + ": expected keys under it");
+      FLOPSIGHT_RETURN_IF_ERROR(flatten(field, key, path, found));
+      continue;
+    }
+    if (row->info.is_list && field.kind == base::yaml::Kind::kList) {
+      for (const base::yaml::Value& item : field.items) {
+        if (item.kind != base::yaml::Kind::kScalar) {
+          return mistake(path + ":" + std::to_string(item.line), key + ": expected a list of " + std::string(row->info.expected));
+        }
+        found.push_back({key, item.text, item.line});
+      }
+      continue;
+    }
+    if (field.kind != base::yaml::Kind::kScalar) {
+      return mistake(where, key + ": found " + std::string(base::yaml::kind_name(field.kind)) + ", expected " +
+                                std::string(row->info.expected));
+    }
+    found.push_back({key, field.text, field.line});
+  }
+  return {};
+}
+
+base::Status apply(Config& config, const std::string& where, const std::string& key, const std::string& value) {
+  const Row* row = find_row(key);
+  if (row == nullptr) return mistake(where, key + ": no such key");
+  if (!row->set(config, value)) {
+    return mistake(where, key + ": found \"" + base::printable(value, 80) + "\", expected " + std::string(row->info.expected));
+  }
+  return {};
+}
+
+// Limits that are held in 32 bits, and those that would let nothing through.
+base::Status check_limits(const ServeConfig& c) {
+  using Field = std::uint64_t ServeConfig::*;
+  constexpr std::uint64_t kMost = 0xFFFF'FFFF;
+  constexpr std::pair<std::string_view, Field> kSmall[] = {
+      {"limits.gpus", &ServeConfig::limits_gpus}, {"limits.label-sets", &ServeConfig::limits_label_sets},
+      {"limits.holders", &ServeConfig::limits_holders}, {"limits.labels", &ServeConfig::limits_labels},
+      {"limits.label-name-bytes", &ServeConfig::limits_label_name_bytes},
+      {"limits.label-value-bytes", &ServeConfig::limits_label_value_bytes}, {"limits.series", &ServeConfig::limits_series},
+      {"limits.connections", &ServeConfig::limits_connections}, {"scrape.targets-max", &ServeConfig::scrape_targets_max},
+      {"scrape.shards", &ServeConfig::scrape_shards}};
+  for (const auto& [key, field] : kSmall) {
+    if (c.*field > kMost) {
+      return base::Error{base::ErrorCode::kInvalid, std::string(key) + ": expected at most " + std::to_string(kMost)};
+    }
+  }
+  constexpr std::pair<std::string_view, Field> kNeeded[] = {
+      {"limits.page", &ServeConfig::limits_page}, {"limits.connections", &ServeConfig::limits_connections},
+      {"limits.body-bytes", &ServeConfig::limits_body_bytes}, {"limits.bodies-bytes", &ServeConfig::limits_bodies_bytes},
+      {"limits.query-steps", &ServeConfig::limits_query_steps}, {"limits.log-bytes", &ServeConfig::limits_log_bytes}};
+  for (const auto& [key, field] : kNeeded) {
+    if (c.*field < 1) return base::Error{base::ErrorCode::kInvalid, std::string(key) + ": expected at least 1"};
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<SettingInfo>& settings() {
+  static const std::vector<SettingInfo> kInfos = [] {
+    std::vector<SettingInfo> infos;
+    for (const Row& row : rows()) infos.push_back(row.info);
+    return infos;
+  }();
+  return kInfos;
+}
+
+std::string flag_of(std::string_view key) {
+  std::string flag(key);
+  std::replace(flag.begin(), flag.end(), '.', '-');
+  return flag;
+}
+
+base::Result<ServeConfig> read_config(const std::string& path, const std::vector<Setting>& flags) {
+  ServeConfig config;
+  if (!path.empty()) {
+    constexpr std::size_t kConfigBytesMax = 4 << 20;
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path, kConfigBytesMax));
+    FLOPSIGHT_ASSIGN_OR_RETURN(const base::yaml::Value root, base::yaml::parse(text).within(path));
+    if (root.kind != base::yaml::Kind::kNull && root.kind != base::yaml::Kind::kMap) {
+      return mistake(path, "found " + std::string(base::yaml::kind_name(root.kind)) + ", expected keys");
+    }
+    std::vector<Found> found;
+    FLOPSIGHT_RETURN_IF_ERROR(flatten(root, "", path, found));
+    for (const Found& f : found) {
+      FLOPSIGHT_RETURN_IF_ERROR(apply(config, path + ":" + std::to_string(f.line), f.key, f.text));
+    }
+  }
+  std::vector<std::string> cleared;  // a list given by flags replaces the file's
+  for (const auto& [key, text] : flags) {
+    const Row* row = find_row(key);
+    if (row != nullptr && row->info.is_list && std::find(cleared.begin(), cleared.end(), key) == cleared.end()) {
+      cleared.push_back(key);
+      if (key == "scrape.targets") config.scrape_targets.clear();
+      if (key == "scrape.files") config.scrape_files.clear();
+      if (key == "scrape.dns") config.scrape_dns.clear();
+    }
+    FLOPSIGHT_RETURN_IF_ERROR(apply(config, "--" + flag_of(key), key, text));
+  }
+  return config;
+}
+
+std::optional<ListenAddress> parse_listen(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto port = parse_count(text.substr(colon + 1));
+  if (!port || *port > 65'535) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  ListenAddress out;
+  out.address = host.empty() ? "0.0.0.0" : host == "localhost" ? "127.0.0.1" : std::string(host);
+  out.port = static_cast<std::uint16_t>(*port);
+  // Digits only: a name such as 127.example.org may be anywhere.
+  out.is_loopback = out.address == "::1" || (out.address.starts_with("127.") &&
+                                             out.address.find_first_not_of("0123456789.") == std::string::npos);
+  return out;
+}
+
+base::Status check_config(const ServeConfig& c) {
+  const auto wrong = [](const std::string& what) { return base::Error{base::ErrorCode::kInvalid, what}; };
+  const auto listen = parse_listen(c.listen);
+  if (!listen) return wrong("listen: found \"" + base::printable(c.listen, 80) + "\", expected ADDRESS:PORT");
+  if (!listen->is_loopback && !c.allow_insecure && c.web_config.empty()) {
+    return wrong("listen: " + c.listen + " is not loopback; give web-config with TLS and users, or allow-insecure");
+  }
+  const double slot = c.rollup_slot.value;
+  if (slot < 10 || slot > 600 || 600 != static_cast<int>(600 / slot) * slot) {
+    return wrong("rollup.slot: expected 10s to 600s, a divisor of ten minutes");
+  }
+  if (c.scrape_timeout.value > c.scrape_interval.value) return wrong("scrape.timeout: longer than scrape.interval");
+  if (c.scrape_shards < 1 || c.scrape_shard >= c.scrape_shards) {
+    return wrong("scrape.shard: expected 0 to scrape.shards - 1, which is " + std::to_string(c.scrape_shards) + " - 1");
+  }
+  if (c.retention_fine.value > c.retention_middle.value || c.retention_middle.value > c.retention_coarse.value) {
+    return wrong("retention: expected fine <= middle <= coarse");
+  }
+  FLOPSIGHT_RETURN_IF_ERROR(check_limits(c));
+  for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs}) {
+    if (path.empty()) continue;
+    if (const auto readable = base::read_file(path); !readable.ok()) return readable.error();
+  }
+  return {};
+}
+
+std::string configuration_markdown() {
+  std::string out =
+      "# Configuration\n\n"
+      "Printed by `flopsight docs configuration`. `flopsight serve --config FILE` reads a YAML file; a key `a.b` stands as `b:` "
+      "under `a:`, and is the flag `--a-b` as well, which wins. `flopsight check-config FILE` says whether a file is right, "
+      "and if not, where.\n\n| key | default | expected | meaning |\n| --- | --- | --- | --- |\n";
+  const ServeConfig defaults;
+  for (const Row& row : rows()) {
+    const std::string value = row.get(defaults);
+    out += "| `" + std::string(row.info.key) + "` | " + (value.empty() ? "" : "`" + value + "`") + " | " +
+           std::string(row.info.expected) + " | " + std::string(row.info.meaning) + " |\n";
+  }
+  return out;
+}
+
+}  // namespace flopsight::app
