@@ -26,7 +26,7 @@ DEPENDENCIES = "docs/dependencies.md"
 PACKAGES = "tools/debian-packages.txt"
 
 # A module's answer depends on its arguments only: same input, same answer, and tests need no machine.
-PURE = "units catalog samples wire jobs schedulers model rollups live analysis views simulation".split()
+PURE = "units catalog samples wire training_logs jobs schedulers model rollups live analysis views simulation".split()
 IMPURE = {
     "a clock": r"\b(?:system_clock|steady_clock|high_resolution_clock)::now|\bstd::time\s*\(|"
                r"(?<![\w.:>])(?:gettimeofday|clock_gettime|time)\s*\(\s*(?:nullptr|NULL|0|&)",
@@ -87,7 +87,7 @@ SYSTEM_HEADER = re.compile(
 # What a number in a header measures, as a word of its name ("power_watts_max", "gpu_hours_lost"). A scale
 # turns one unit into another and has none of its own.
 UNIT_WORD = re.compile(
-    r"(?:^|_)(?:seconds|bytes|hertz|watts|joules|celsius|tokens|flops|usd|ratio|total|hours|weight|intervals)2?"
+    r"(?:^|_)(?:seconds|bytes|hertz|watts|joules|celsius|tokens|samples|flops|usd|ratio|total|hours|weight|intervals)2?"
     r"(?:_|$)|^value(?:_min|_max)?$|(?:^|_)scale$")
 RAW_DOUBLE = re.compile(
     r"^[ \t]*(?:mutable |const )?(?:double|float|std::(?:optional|vector)<double>)\s+(\w+)\s*"
