@@ -15,6 +15,7 @@ import sys
 from typing import Iterator, NamedTuple
 
 from cpp_text import functions_of, line_of, strip_code
+from tidy_owners import OWNERS, SYSTEM_HEADER
 
 FILE_LINES = 500
 FUNCTION_LINES = 60  # one screen
@@ -56,33 +57,6 @@ MUTABLE_GLOBAL = re.compile(
     + _TYPE_AND_NAME +
     r"|\b(?:static|inline|thread_local) (?!const|inline|static|thread_local|namespace|struct|class)" + _TYPE_AND_NAME,
     re.M)
-
-# Third-party header → who may include it. One owner means that the library is swapped in one file, and
-# its compile time is paid once. Benchmarks may include anything: peers stand beside us there.
-OWNERS = {
-    r"simdjson\.h": r"src/wire/prometheus_api\.cc",
-    r"nlohmann/.*": r"src/base/json\.cc",
-    r"curl/.*": r"src/net/http_(?:client|transfer)(?:_internal)?\.(?:cc|h)",
-    r"zlib\.h": r"src/wire/gzip\.cc",
-    r"xxhash\.h": r"src/wire/(?:exposition|remote_write)\.cc",
-    r"protozero/.*": r"src/wire/remote_write(?:_encode)?\.cc",
-    r"snappy\.h": r"src/wire/snappy\.cc",
-    r"zstd\.h": r"src/wire/zstd\.cc",
-    r"sqlite3\.h": r"src/store/sqlite\.cc",
-    r"boost/.*": r"src/net/http_server(?:_parser|_connection|_tls)?(?:_internal)?\.(?:cc|h)",
-    r"openssl/.*": r"src/net/(?:http_server_tls|password)\.cc",
-    r"yaml-cpp/.*": r"src/base/yaml\.cc",
-    r"tsl/.*": r"(?:src|apps)/.*",
-    r"crypt\.h": r"src/net/password\.cc",
-    r"CLI/.*": r"apps/flopsight/(?:[a-z]+/)?(?:command_line|[a-z]+_(?:options|arguments))\.cc",
-    r"fmt/.*": r"src/views/.*",
-    r"g(?:test|mock)/.*": r".*_test\.cc|apps/flopsight/(?:[a-z]+/)?test_\w+\.h",
-    r"benchmark/.*": r".*_bench\.cc",
-}
-# The C and POSIX headers in use; anything else with a dot or a slash is a library without an owner.
-SYSTEM_HEADER = re.compile(
-    r"[a-z_0-9]+|(?:sys|arpa|netinet)/\w+\.h|"
-    r"(?:dlfcn|fcntl|malloc|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h")
 
 # What a number in a header measures, as a word of its name ("power_watts_max", "gpu_hours_lost"). A scale
 # turns one unit into another and has none of its own.
