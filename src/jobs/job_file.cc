@@ -30,7 +30,8 @@ Result<std::vector<std::string>> expand_bracket(std::string_view inside) {
     const std::string first = part.substr(0, dash);
     const std::string last = dash == std::string::npos ? first : part.substr(dash + 1);
     if (!all_digits(first) || !all_digits(last) || first.size() > 9 || last.size() > 9) {
-      return Error{ErrorCode::kInvalid, "\"" + base::printable(part, 40) + "\", expected a number or a-b"};
+      return Error{ErrorCode::kInvalid,
+                   "\"" + base::printable(part, 40) + "\", expected a number or a-b"};
     }
     const long from = std::stol(first), to = std::stol(last);
     if (to < from) return Error{ErrorCode::kInvalid, "\"" + part + "\" counts down"};
@@ -80,10 +81,12 @@ base::Status expand_name(std::string_view name, std::vector<std::string>& out) {
 base::Status add_gpu(std::string_view text, JobRecord& job) {
   const std::string gpu(base::trim(text));
   if (gpu.empty()) return {};
-  const Error wrong{ErrorCode::kInvalid, "gpus: \"" + base::printable(gpu, 40) +
-                                             "\", expected an index, a range of indices, a UUID or a PCI bus id"};
+  const Error wrong{ErrorCode::kInvalid,
+                    "gpus: \"" + base::printable(gpu, 40) +
+                        "\", expected an index, a range of indices, a UUID or a PCI bus id"};
   const std::size_t dash = gpu.find('-');
-  const std::string first = gpu.substr(0, dash), last = dash == std::string::npos ? first : gpu.substr(dash + 1);
+  const std::string first = gpu.substr(0, dash),
+                    last = dash == std::string::npos ? first : gpu.substr(dash + 1);
   if (all_digits(first) && all_digits(last) && first.size() < 5 && last.size() < 5) {
     const long from = std::stol(first), to = std::stol(last);
     if (to < from || to > kGpuIndexMax) return wrong;
@@ -130,28 +133,32 @@ std::vector<std::string> cell_list(std::string_view cell) {
 // Which field a column or key is; empty for one that says nothing of who held which GPU when.
 std::string_view field_of(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"job", "job"},          {"job_id", "job"},       {"jobid", "job"},        {"id", "job"},
-      {"user", "user"},        {"team", "team"},        {"account", "team"},     {"project", "team"},
-      {"namespace", "namespace"}, {"hosts", "hosts"},   {"host", "hosts"},       {"nodes", "hosts"},
-      {"node", "hosts"},       {"gpus", "gpus"},        {"gpu", "gpus"},         {"gpu_index", "gpus"},
-      {"gpu_indices", "gpus"}, {"indices", "gpus"},     {"gpu_uuid", "gpus"},    {"gpu_uuids", "gpus"},
-      {"uuid", "gpus"},        {"uuids", "gpus"},       {"start", "start"},      {"start_time", "start"},
-      {"end", "end"},          {"end_time", "end"}};
+      {"job", "job"},        {"job_id", "job"},       {"jobid", "job"},
+      {"id", "job"},         {"user", "user"},        {"team", "team"},
+      {"account", "team"},   {"project", "team"},     {"namespace", "namespace"},
+      {"hosts", "hosts"},    {"host", "hosts"},       {"nodes", "hosts"},
+      {"node", "hosts"},     {"gpus", "gpus"},        {"gpu", "gpus"},
+      {"gpu_index", "gpus"}, {"gpu_indices", "gpus"}, {"indices", "gpus"},
+      {"gpu_uuid", "gpus"},  {"gpu_uuids", "gpus"},   {"uuid", "gpus"},
+      {"uuids", "gpus"},     {"start", "start"},      {"start_time", "start"},
+      {"end", "end"},        {"end_time", "end"}};
   for (const auto& [known, field] : kNames) {
     if (known == name) return field;
   }
   return {};
 }
 
-// A misspelt column that decides who held what must not be passed over: without GPUs a job holds the whole host.
+// A misspelt column that decides who held what must not be passed over: without GPUs a job holds
+// the whole host.
 base::Status check_field_name(std::string_view name) {
   if (!field_of(name).empty()) return {};
   const std::string lower = base::to_lower(name);
   for (const std::string_view telling : {"gpu", "host", "node", "uuid", "start", "end", "job"}) {
     if (lower.find(telling) != std::string::npos) {
-      return Error{ErrorCode::kInvalid, "\"" + base::printable(name, 40) +
-                                            "\" is no field of a job, expected job, user, team, namespace, hosts, "
-                                            "gpus, start or end"};
+      return Error{ErrorCode::kInvalid,
+                   "\"" + base::printable(name, 40) +
+                       "\" is no field of a job, expected job, user, team, namespace, hosts, "
+                       "gpus, start or end"};
     }
   }
   return {};
@@ -184,42 +191,27 @@ base::Status set_field(JobRecord& job, std::string_view name, const std::string&
 base::Status check_record(const JobRecord& job) {
   if (job.job.empty()) return Error{ErrorCode::kInvalid, "job: missing or empty"};
   if (job.hosts.empty() && job.gpu_uuids.empty()) {
-    return Error{ErrorCode::kInvalid, "job " + base::printable(job.job, 60) + ": neither hosts nor GPU UUIDs"};
+    return Error{ErrorCode::kInvalid,
+                 "job " + base::printable(job.job, 60) + ": neither hosts nor GPU UUIDs"};
   }
   if (job.start && job.end && *job.end < *job.start) {
-    return Error{ErrorCode::kInvalid, "job " + base::printable(job.job, 60) + ": ends before it starts"};
+    return Error{ErrorCode::kInvalid,
+                 "job " + base::printable(job.job, 60) + ": ends before it starts"};
   }
   return {};
 }
 
 Error too_many_hosts() {
-  return Error{ErrorCode::kLimit, "more than " + std::to_string(kHostsPerFileMax) + " hosts in the file"};
+  return Error{ErrorCode::kLimit,
+               "more than " + std::to_string(kHostsPerFileMax) + " hosts in the file"};
 }
 
 Result<std::string> scalar_text(const base::json::Value& value) {
   if (value.is_null()) return std::string();
   if (const std::string* text = value.as_string()) return *text;
   if (const double* number = value.as_number()) return base::json::number_text(*number);
-  return Error{ErrorCode::kInvalid, "found " + std::string(value.kind()) + ", expected text or a number"};
-}
-
-Result<JobRecord> json_record(const base::json::Value& entry) {
-  if (entry.as_object() == nullptr) {
-    return Error{ErrorCode::kInvalid, "expected an object, found " + std::string(entry.kind())};
-  }
-  JobRecord job;
-  for (const auto& [key, value] : *entry.as_object()) {
-    FLOPSIGHT_RETURN_IF_ERROR(check_field_name(key));
-    if (field_of(key).empty()) continue;
-    base::json::Array items = value.as_array() != nullptr ? *value.as_array() : base::json::Array{value};
-    for (const base::json::Value& item : items) {
-      auto text = scalar_text(item);
-      if (!text.ok()) return text.error().within(key);
-      FLOPSIGHT_RETURN_IF_ERROR(set_field(job, key, *text));
-    }
-  }
-  FLOPSIGHT_RETURN_IF_ERROR(check_record(job));
-  return job;
+  return Error{ErrorCode::kInvalid,
+               "found " + std::string(value.kind()) + ", expected text or a number"};
 }
 
 Result<std::vector<JobRecord>> parse_json_jobs(std::string_view text) {
@@ -231,7 +223,7 @@ Result<std::vector<JobRecord>> parse_json_jobs(std::string_view text) {
   std::vector<JobRecord> jobs;
   std::size_t hosts = 0;
   for (const base::json::Value& entry : *list->as_array()) {
-    auto job = json_record(entry);
+    auto job = record_from_json(entry);
     if (job.ok() && (hosts += job->hosts.size()) > kHostsPerFileMax) job = too_many_hosts();
     if (!job.ok()) return job.error().within("entry " + std::to_string(jobs.size() + 1));
     jobs.push_back(std::move(job).value());
@@ -266,6 +258,26 @@ Result<std::vector<JobRecord>> parse_csv_jobs(std::string_view text) {
 
 }  // namespace
 
+Result<JobRecord> record_from_json(const base::json::Value& entry) {
+  if (entry.as_object() == nullptr) {
+    return Error{ErrorCode::kInvalid, "expected an object, found " + std::string(entry.kind())};
+  }
+  JobRecord job;
+  for (const auto& [key, value] : *entry.as_object()) {
+    FLOPSIGHT_RETURN_IF_ERROR(check_field_name(key));
+    if (field_of(key).empty()) continue;
+    base::json::Array items =
+        value.as_array() != nullptr ? *value.as_array() : base::json::Array{value};
+    for (const base::json::Value& item : items) {
+      auto text = scalar_text(item);
+      if (!text.ok()) return text.error().within(key);
+      FLOPSIGHT_RETURN_IF_ERROR(set_field(job, key, *text));
+    }
+  }
+  FLOPSIGHT_RETURN_IF_ERROR(check_record(job));
+  return job;
+}
+
 bool JobRecord::holds(const samples::GpuIdentity& gpu) const {
   const auto same = [](std::string (*normalized)(std::string_view), const std::string& mine) {
     return [normalized, of_gpu = normalized(mine)](const std::string& text) {
@@ -276,8 +288,8 @@ bool JobRecord::holds(const samples::GpuIdentity& gpu) const {
       std::any_of(gpu_uuids.begin(), gpu_uuids.end(), same(samples::normalized_uuid, gpu.uuid))) {
     return true;
   }
-  const bool host_matches = std::any_of(hosts.begin(), hosts.end(),
-                                        [&](const auto& host) { return same_host(host, gpu.host); });
+  const bool host_matches = std::any_of(
+      hosts.begin(), hosts.end(), [&](const auto& host) { return same_host(host, gpu.host); });
   if (!host_matches) return false;
   if (gpu_indices.empty() && gpu_bus_ids.empty()) return gpu_uuids.empty();
   if (!gpu.pci_bus_id.empty() && std::any_of(gpu_bus_ids.begin(), gpu_bus_ids.end(),

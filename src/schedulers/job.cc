@@ -50,6 +50,13 @@ Placement to_records(const Job& job, const std::vector<Node>& nodes) {
   for (const Allocation& allocation : job.allocations) {
     if (allocation.gpus_per_host == 0U) continue;
     jobs::JobRecord record = record_of(job);
+    if (!allocation.gpu_uuids.empty()) {
+      record.hosts = allocation.hosts;
+      record.gpu_uuids = allocation.gpu_uuids;
+      placed += static_cast<std::uint32_t>(record.gpu_uuids.size());
+      placement.records.push_back(std::move(record));
+      continue;
+    }
     if (!allocation.gpu_indices.empty() && !job.is_mig()) {
       record.hosts = allocation.hosts;
       record.gpu_indices = allocation.gpu_indices;

@@ -34,6 +34,7 @@ struct Allocation {
   std::vector<std::string>
       gpu_indices;  // Slurm's (gres.conf's order), the same on every host; empty: not said which
   std::optional<std::uint32_t> gpus_per_host;
+  std::vector<std::string> gpu_uuids = {};  // where who told knew them, on whichever of the hosts
 
   bool operator==(const Allocation&) const = default;
 };

@@ -58,6 +58,13 @@ Statement::Statement(Statement&&) noexcept = default;
 Statement& Statement::operator=(Statement&&) noexcept = default;
 
 void Statement::bind(int parameter, std::int64_t value) { sqlite3_bind_int64(state_->handle, parameter, value); }
+void Statement::bind_real(int parameter, const std::optional<double>& value) {
+  if (value) {
+    sqlite3_bind_double(state_->handle, parameter, *value);
+  } else {
+    sqlite3_bind_null(state_->handle, parameter);
+  }
+}
 void Statement::bind_text(int parameter, std::string_view text) {
   sqlite3_bind_text64(state_->handle, parameter, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
@@ -98,6 +105,10 @@ std::string_view Statement::blob(int column) const {
   if (bytes == nullptr) return {};
   return {static_cast<const char*>(bytes),
           static_cast<std::size_t>(sqlite3_column_bytes(state_->handle, column))};
+}
+std::optional<double> Statement::real(int column) const {
+  if (is_null(column)) return std::nullopt;
+  return sqlite3_column_double(state_->handle, column);
 }
 bool Statement::is_null(int column) const {
   return sqlite3_column_type(state_->handle, column) == SQLITE_NULL;

@@ -24,6 +24,7 @@ class Statement {
 
   // Parameters count from 1. Text and blobs are copied.
   void bind(int parameter, std::int64_t value);
+  void bind_real(int parameter, const std::optional<double>& value);  // NULL for none
   void bind_text(int parameter, std::string_view text);
   void bind_blob(int parameter, std::string_view bytes);
   void bind_null(int parameter);
@@ -36,6 +37,7 @@ class Statement {
 
   // Columns count from 0; views live until the next step.
   std::int64_t integer(int column) const;
+  std::optional<double> real(int column) const;  // NULL: none
   std::string_view text(int column) const;
   std::string_view blob(int column) const;
   bool is_null(int column) const;

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
+#include "store/put_aside.h"
 #include "store/sqlite_schema.h"
 #include "store/sqlite_store_internal.h"
 #include "wire/column_codec.h"
@@ -207,7 +207,7 @@ std::vector<std::pair<base::Hash128, units::Instant>> SqliteStore::closed_until(
 
 base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder, SqliteStoreOptions options) {
   const std::string path = folder + "/flopsight.db";
-  std::string put_aside;
+  std::string damage;
   for (int attempt = 0;; ++attempt) {
     const auto opened = [&]() -> base::Result<std::unique_ptr<SqliteStore>> {
       FLOPSIGHT_ASSIGN_OR_RETURN(
@@ -229,19 +229,13 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
     }();
     if (opened.ok()) {
       auto store = std::move(const_cast<base::Result<std::unique_ptr<SqliteStore>>&>(opened)).value();
-      if (!put_aside.empty()) store->note(put_aside);
+      if (!damage.empty()) store->note(damage);
       return std::unique_ptr<Store>(std::move(store));
     }
     if (opened.error().code != base::ErrorCode::kCorrupt || options.read_only || attempt > 0) return opened.error();
-    std::string aside;
-    for (int n = 1; aside.empty() || std::filesystem::exists(aside); ++n) aside = path + ".damaged-" + std::to_string(n);
-    std::error_code error;
-    std::filesystem::rename(path, aside, error);
-    if (error) return opened.error();
-    for (const char* companion : {"-wal", "-shm"}) {
-      if (std::filesystem::exists(path + companion)) std::filesystem::rename(path + companion, aside + companion, error);
-    }
-    put_aside = opened.error().message + "; put aside as " + aside + ", a new store was begun: rollups before " +
+    const auto aside = put_aside(path);
+    if (!aside.ok()) return opened.error();
+    damage = opened.error().message + "; put aside as " + *aside + ", a new store was begun: rollups before " +
                 "what the log still holds are not in it";
   }
 }

@@ -1,0 +1,182 @@
+#include "jobs/owners.h"
+
+#include <array>
+#include <cmath>
+
+namespace flopsight::jobs {
+namespace {
+
+constexpr std::string_view kPodOwner = "kube_pod_owner";
+constexpr std::string_view kReplicaSetOwner = "kube_replicaset_owner";
+constexpr std::string_view kJobOwner = "kube_job_owner";
+constexpr std::string_view kPodLabels = "kube_pod_labels";
+constexpr std::string_view kPodCompletion = "kube_pod_completion_time";
+
+// Labels that operators put on all pods of one job, as kube-state-metrics spells them (label_
+// before, other signs than letters and digits as _): Kubeflow's training operator (kubeflow/common,
+// JobNameLabel), JobSet, Volcano, KubeRay, LeaderWorkerSet, batch Job.
+constexpr std::array<std::string_view, 7> kOperatorLabels = {
+    "label_training_kubeflow_org_job_name",
+    "label_jobset_sigs_k8s_io_jobset_name",
+    "label_volcano_sh_job_name",
+    "label_ray_io_cluster",
+    "label_leaderworkerset_sigs_k8s_io_name",
+    "label_batch_kubernetes_io_job_name",
+    "label_job_name",
+};
+
+std::string_view value_of(std::span<const LabelView> labels, std::string_view name) {
+  for (const LabelView& label : labels) {
+    if (label.name == name) return label.value;
+  }
+  return {};
+}
+
+// After Prometheus' relabelling the pod's own names have exported_ before them, and the plain ones
+// are of kube-state-metrics itself.
+std::string_view own(std::span<const LabelView> labels, std::string_view name) {
+  const std::string_view exported = value_of(labels, "exported_" + std::string(name));
+  return exported.empty() ? value_of(labels, name) : exported;
+}
+
+std::string key_of(std::string_view name_space, std::string_view name) {
+  std::string key(name_space);
+  key += '\0';
+  key += name;
+  return key;
+}
+
+// Nothing where the labels say that nobody owns it ("<none>" or empty).
+Owner owner_in(std::span<const LabelView> labels) {
+  const std::string_view kind = value_of(labels, "owner_kind"),
+                         name = value_of(labels, "owner_name");
+  if (kind.empty() || kind == "<none>" || name.empty() || name == "<none>") return {};
+  return {std::string(kind), std::string(name)};
+}
+
+// What runs on a node by itself is nobody's job: static pods of the node, and daemons.
+bool is_job_like(const Owner& owner) { return owner.kind != "Node" && owner.kind != "DaemonSet"; }
+
+bool replace(Owner& known, Owner found) {
+  if (found.kind.empty() || known == found) return false;
+  known = std::move(found);
+  return true;
+}
+
+}  // namespace
+
+bool OwnerTable::wants(std::string_view metric) {
+  return metric.starts_with("kube_") &&
+         (metric == kPodOwner || metric == kReplicaSetOwner || metric == kJobOwner ||
+          metric == kPodLabels || metric == kPodCompletion);
+}
+
+OwnerTable::Pod* OwnerTable::pod(std::span<const LabelView> labels, Key& key) {
+  const std::string_view name = own(labels, "pod");
+  if (name.empty()) return nullptr;
+  key = key_of(own(labels, "namespace"), name);
+  const auto at = pods_.find(key);
+  if (at != pods_.end()) return &at->second;
+  if (pods_.size() >= pods_max_) {
+    ++refused_total_;
+    return nullptr;
+  }
+  return &pods_[key];
+}
+
+bool OwnerTable::learn_labels(std::span<const LabelView> labels) {
+  for (std::size_t rank = 0; rank < kOperatorLabels.size(); ++rank) {
+    const std::string_view value = value_of(labels, kOperatorLabels[rank]);
+    if (value.empty()) continue;
+    Key key;
+    Pod* known = pod(labels, key);
+    if (known == nullptr || (!known->label.kind.empty() && known->label_rank < rank)) return false;
+    known->label_rank = rank;
+    return replace(known->label, {std::string(kOperatorLabels[rank]), std::string(value)});
+  }
+  return false;
+}
+
+bool OwnerTable::learn(std::string_view metric, std::span<const LabelView> labels, double value) {
+  if (metric == kPodLabels) return learn_labels(labels);
+  Key key;
+  if (metric == kPodCompletion) {
+    // Below 2001 it is no time of a pod; a missing one is 0 in some versions.
+    if (!std::isfinite(value) || value < 1e9 || value > 1e11) return false;
+    Pod* known = pod(labels, key);
+    if (known == nullptr) return false;
+    const units::Instant end{std::llround(value * 1000)};
+    const std::string_view uid = value_of(labels, "uid");
+    const bool is_new = known->end != end || known->ended_uid != uid;
+    known->end = end;
+    known->ended_uid = uid;
+    return is_new;
+  }
+  if (value != 1) return false;
+  Owner owner = owner_in(labels);
+  if (metric == kPodOwner) {
+    Pod* known = pod(labels, key);
+    if (known == nullptr) return false;
+    // A pod of the same name came after the one that ended.
+    const std::string_view uid = value_of(labels, "uid");
+    const bool goes_on =
+        known->end && !known->ended_uid.empty() && !uid.empty() && uid != known->ended_uid;
+    if (goes_on) known->end.reset();
+    if (value_of(labels, "owner_is_controller") == "false") return goes_on;
+    return replace(known->owner, std::move(owner)) || goes_on;
+  }
+  if (owner.kind.empty() || value_of(labels, "owner_is_controller") == "false") return false;
+  const bool is_job = metric == kJobOwner;
+  const std::string_view name = own(labels, is_job ? "job_name" : "replicaset");
+  auto& table = is_job ? batch_jobs_ : replica_sets_;
+  if (name.empty()) return false;
+  key = key_of(own(labels, "namespace"), name);
+  if (table.size() >= pods_max_ && !table.contains(key)) {
+    ++refused_total_;
+    return false;
+  }
+  return replace(table[key], std::move(owner));
+}
+
+const Owner* OwnerTable::parent_of(const std::string& name_space, const Owner& owner) const {
+  const auto* table = owner.kind == "ReplicaSet" ? &replica_sets_
+                      : owner.kind == "Job"      ? &batch_jobs_
+                                                 : nullptr;
+  if (table == nullptr) return nullptr;
+  const auto at = table->find(key_of(name_space, owner.name));
+  if (at == table->end() || at->second.kind == "CronJob") return nullptr;
+  return &at->second;
+}
+
+std::optional<Owner> OwnerTable::owner_of(std::string_view name_space, std::string_view pod) const {
+  const auto at = pods_.find(key_of(name_space, pod));
+  if (at == pods_.end()) return std::nullopt;
+  const Owner* owner = at->second.owner.kind.empty() ? &at->second.label : &at->second.owner;
+  if (owner->kind.empty() || !is_job_like(*owner)) return std::nullopt;
+  const std::string in(name_space);
+  // ReplicaSet and Job are one step each; more would be a loop.
+  for (int step = 0; step < 4; ++step) {
+    const Owner* parent = parent_of(in, *owner);
+    if (parent == nullptr) break;
+    owner = parent;
+  }
+  return *owner;
+}
+
+std::optional<units::Instant> OwnerTable::ended(std::string_view name_space,
+                                                std::string_view pod) const {
+  const auto at = pods_.find(key_of(name_space, pod));
+  return at == pods_.end() ? std::nullopt : at->second.end;
+}
+
+std::vector<OwnerTable::Ended> OwnerTable::all_ended() const {
+  std::vector<Ended> out;
+  for (const auto& [key, pod] : pods_) {
+    if (!pod.end) continue;
+    const std::size_t zero = key.find('\0');
+    out.push_back({key.substr(0, zero), key.substr(zero + 1), *pod.end});
+  }
+  return out;
+}
+
+}  // namespace flopsight::jobs

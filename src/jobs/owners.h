@@ -1,0 +1,76 @@
+#pragma once
+// What kube-state-metrics says of pods: who owns them, and when they ended. So that the 64 pods of
+// one training are one job, and a pod that is over does not keep the GPU its label lingers on.
+//
+// From the labels of kube_pod_owner, kube_replicaset_owner and kube_job_owner a pod is followed up
+// to what a person started: pod to ReplicaSet to Deployment, pod to Job to JobSet. Not to a
+// CronJob, whose runs are different jobs. Where nothing owns a pod, a label that a training
+// operator put on it counts (kube_pod_labels). Names of metrics and labels: kube-state-metrics,
+// docs/metrics/workload. Limit: `pods_max`; past it new pods are refused and counted, known ones
+// stay. Threads: one at a time.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "jobs/label_rules.h"
+#include "units/time.h"
+
+namespace flopsight::jobs {
+
+struct Owner {
+  std::string kind;  // "PyTorchJob", "Deployment", or the label that named it
+  std::string name;
+  bool operator==(const Owner&) const = default;
+};
+
+class OwnerTable {
+ public:
+  explicit OwnerTable(std::size_t pods_max = 4'000'000) : pods_max_(pods_max) {}
+
+  static bool wants(std::string_view metric);
+  // One sample; true when something is known that was not. Values matter only for
+  // kube_pod_completion_time (Unix seconds) and for kube_pod_owner and its like, where 0 says that
+  // it is not so.
+  bool learn(std::string_view metric, std::span<const LabelView> labels, double value);
+
+  // At the end of the chain. Nothing for a pod without an owner or one that was never told of.
+  std::optional<Owner> owner_of(std::string_view name_space, std::string_view pod) const;
+  std::optional<units::Instant> ended(std::string_view name_space, std::string_view pod) const;
+  // (namespace, pod, end) of all that ended.
+  struct Ended {
+    std::string name_space;
+    std::string pod;
+    units::Instant end;
+  };
+  std::vector<Ended> all_ended() const;
+
+  std::size_t pod_count() const { return pods_.size(); }
+  std::uint64_t refused_total() const { return refused_total_; }
+
+ private:
+  struct Pod {
+    Owner owner;                 // by the controller; empty kind: nobody
+    Owner label;                 // by a label of an operator
+    std::size_t label_rank = 0;  // of the label that named it: the first of the list wins
+    std::optional<units::Instant> end;
+    std::string ended_uid;  // names of pods are used again
+  };
+  using Key = std::string;  // namespace, zero, name
+  Pod* pod(std::span<const LabelView> labels, Key& key);
+  bool learn_labels(std::span<const LabelView> labels);
+  const Owner* parent_of(const std::string& name_space, const Owner& owner) const;
+
+  std::size_t pods_max_;
+  std::uint64_t refused_total_ = 0;
+  std::unordered_map<Key, Pod> pods_;
+  std::unordered_map<Key, Owner> replica_sets_;
+  std::unordered_map<Key, Owner> batch_jobs_;
+};
+
+}  // namespace flopsight::jobs

@@ -1,0 +1,109 @@
+#pragma once
+// What others say of jobs: schedulers who held what and when, the jobs themselves how fast they
+// trained. Beside the rollups, in a file of its own (FOLDER/flopsight-jobs.db,
+// docs/formats/job-book.md), so that neither waits for the other, a damaged one leaves the other
+// whole, and every process of a fleet on an engine keeps its own.
+//
+// Jobs are kept by (cluster, id, start): two tellings of one are merged (schedulers/merge.h). A job
+// that has not started holds nothing and is not kept. What is put is durable when the call returns,
+// whole or not at all. A job that its scheduler stops listing without an end was over some time
+// after `told`, when it was last heard of. Errors: kLimit when the disk is full or the book is,
+// kCorrupt, kIo. Threads: any.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "schedulers/job.h"
+#include "store/sqlite.h"
+#include "training_logs/report.h"
+#include "units/time.h"
+
+namespace flopsight::store {
+
+struct ToldJob {
+  schedulers::Job job;
+  units::Instant told;  // when it was last in a telling
+};
+
+// What a job said of itself: one source (a log, an API client) of one job.
+struct ReportedKey {
+  std::string job;  // as in samples::Holder
+  std::string name_space;
+  std::string source;  // "api", "log /scratch/a.log", "prometheus"
+  bool operator==(const ReportedKey&) const = default;
+};
+
+struct ReportedSteps {
+  ReportedKey key;
+  std::string format;
+  std::vector<training_logs::Step> steps;  // ascending by attempt and step
+};
+
+struct JobBookOptions {
+  bool read_only = false;
+  std::uint64_t jobs_max = 20'000'000;
+  std::uint64_t steps_max = 200'000'000;  // of all jobs together
+};
+
+class JobBook {
+ public:
+  static base::Result<std::unique_ptr<JobBook>> open(const std::string& folder,
+                                                     JobBookOptions options);
+
+  struct Put {
+    std::uint64_t added = 0;
+    std::uint64_t changed = 0;
+    std::uint64_t unchanged = 0;
+    std::uint64_t not_started = 0;
+  };
+  base::Result<Put> put_jobs(std::span<const schedulers::Job> jobs, units::Instant now);
+  // Held at some time in the window, ascending by start; at most `limit`, then kLimit.
+  base::Result<std::vector<ToldJob>> jobs(units::Window window, std::uint64_t limit);
+  // All runs of an id; of every cluster when none is given.
+  base::Result<std::vector<ToldJob>> runs(std::string_view id,
+                                          const std::optional<std::string>& cluster);
+
+  // A step that is there already (same source, attempt and number; without a number, same time) is
+  // replaced.
+  base::Status put_reported(const ReportedKey& key, std::string_view format,
+                            std::span<const training_logs::Step> steps, units::Instant now);
+  // Of one job, with a time in the window, or received in it where they have no time.
+  base::Result<std::vector<ReportedSteps>> reported(std::string_view job,
+                                                    std::string_view name_space,
+                                                    units::Window window);
+  // Jobs that reported in the window: (job, namespace).
+  base::Result<std::vector<std::pair<std::string, std::string>>> reporters(units::Window window);
+
+  // Small things that a process wants to find again: where a log was read up to.
+  base::Status put_note(std::string_view key, std::string_view value);
+  base::Result<std::optional<std::string>> note(std::string_view key);
+
+  // Jobs that ended and steps that came before it. True: there is more.
+  base::Result<bool> forget(units::Instant before);
+  base::Result<std::pair<std::uint64_t, std::uint64_t>> counts();  // jobs, steps
+  // What was wrong when it was opened; empty: nothing.
+  const std::string& damage() const { return damage_; }
+
+ private:
+  JobBook(Database database, JobBookOptions options)
+      : database_(std::move(database)), options_(options) {}
+  base::Status put_job(const schedulers::Job& job, units::Instant now, Put& put);
+  base::Status count_rows();
+
+  std::mutex mutex_;
+  Database database_;
+  JobBookOptions options_;
+  std::uint64_t jobs_total_ = 0;
+  std::uint64_t steps_total_ = 0;
+  std::string damage_;
+};
+
+}  // namespace flopsight::store

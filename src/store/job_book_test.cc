@@ -1,0 +1,214 @@
+#include "store/job_book.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace flopsight::store {
+namespace {
+
+using schedulers::Job;
+using training_logs::Step;
+using units::Instant;
+
+class JobBookTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("flopsight-book-" + std::to_string(::getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+    open();
+  }
+  void TearDown() override {
+    book_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void open(JobBookOptions options = {}) {
+    book_.reset();
+    auto opened = JobBook::open(folder_, options);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    book_ = std::move(opened).value();
+  }
+  static Job job(const std::string& id, std::int64_t start_seconds,
+                 std::optional<std::int64_t> end_seconds = {}) {
+    Job job;
+    job.cluster = "c1";
+    job.id = id;
+    job.start = Instant{start_seconds * 1000};
+    if (end_seconds) job.end = Instant{*end_seconds * 1000};
+    return job;
+  }
+  static Job pending() {
+    Job job;
+    job.id = "pending";
+    return job;
+  }
+  JobBook::Put put(const std::vector<Job>& jobs, std::int64_t now_seconds = 1000) {
+    const auto put = book_->put_jobs(jobs, Instant{now_seconds * 1000});
+    EXPECT_TRUE(put.ok()) << put.error().message;
+    return put.ok() ? *put : JobBook::Put{};
+  }
+  std::vector<std::string> held(std::int64_t start_seconds, std::int64_t end_seconds) {
+    const auto found =
+        book_->jobs({Instant{start_seconds * 1000}, Instant{end_seconds * 1000}}, 100);
+    EXPECT_TRUE(found.ok());
+    std::vector<std::string> ids;
+    for (const ToldJob& told : *found) ids.push_back(told.job.id);
+    return ids;
+  }
+  static Step step(std::int64_t number, std::int64_t seconds, double mfu) {
+    Step step;
+    step.step = number;
+    step.time = Instant{seconds * 1000};
+    step.mfu_ratio = mfu;
+    return step;
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<JobBook> book_;
+};
+
+TEST_F(JobBookTest, finds_what_was_held_in_a_window_and_keeps_it_when_opened_again) {
+  const JobBook::Put put_all =
+      put({job("1", 0, 100), job("2", 100, 200), job("3", 150), pending()});
+  EXPECT_EQ(put_all.added, 3U);
+  EXPECT_EQ(put_all.not_started, 1U);
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(held(0, 100), std::vector<std::string>{"1"});
+    EXPECT_EQ(held(100, 151), (std::vector<std::string>{"2", "3"}));
+    EXPECT_EQ(held(5000, 6000), std::vector<std::string>{"3"}) << "no end: still running";
+    open();
+  }
+}
+
+TEST_F(JobBookTest, a_requeued_job_is_two_runs_of_one_id_and_a_second_telling_is_none) {
+  put({job("1", 0, 50), job("1", 80)});
+  Job told = job("1", 80, 120);
+  told.state = "COMPLETED";
+  const JobBook::Put second = put({job("1", 0, 50), told}, 2000);
+  EXPECT_EQ(second.added, 0U);
+  EXPECT_EQ(second.changed, 1U);
+  EXPECT_EQ(second.unchanged, 1U);
+  Job other = job("1", 80);
+  other.cluster = "c2";
+  put({other});
+  const auto runs = book_->runs("1", "c1");
+  ASSERT_TRUE(runs.ok());
+  ASSERT_EQ(runs->size(), 2U);
+  EXPECT_EQ((*runs)[1].job.state, "COMPLETED");
+  EXPECT_EQ((*runs)[1].told, Instant{2'000'000}) << "when it was last heard of";
+  EXPECT_EQ(book_->runs("1", std::nullopt)->size(), 3U);
+}
+
+TEST_F(JobBookTest, a_put_is_whole_or_not_at_all) {
+  JobBookOptions options;
+  options.jobs_max = 2;
+  open(options);
+  EXPECT_EQ(put({job("1", 0)}).added, 1U);
+  const auto refused = book_->put_jobs(std::vector<Job>{job("2", 0), job("3", 0)}, Instant{0});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kLimit);
+  EXPECT_EQ(held(0, 10), std::vector<std::string>{"1"});
+  EXPECT_EQ(put({job("2", 0)}).added, 1U) << "at the limit";
+}
+
+TEST_F(JobBookTest, gives_steps_by_source_with_every_figure) {
+  Step full = step(10, 100, 0.41);
+  full.flops_per_second_per_gpu = 400e12;
+  full.tokens_per_second_per_gpu = 9000;
+  full.tokens_per_second = 72'000;
+  full.samples_per_second = 9;
+  full.step_seconds = 1.5;
+  full.peak_flops_per_second = 989e12;
+  full.loss = training_logs::Loss{2.5};
+  Step excluded = step(1, 90, 7.0);
+  excluded.excluded = training_logs::Exclusion::kAbovePeak;
+  const std::vector<Step> steps = {full, excluded};
+  ASSERT_TRUE(book_->put_reported({"train", "ml", "api"}, "api", steps, Instant{0}).ok());
+  Step untimed = step(3, 0, 0.2);
+  untimed.time.reset();
+  ASSERT_TRUE(book_
+                  ->put_reported({"train", "ml", "log a"}, "nanogpt", std::vector<Step>{untimed},
+                                 Instant{95'000})
+                  .ok());
+  const auto found = book_->reported("train", "ml", {Instant{80'000}, Instant{200'000}});
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  ASSERT_EQ(found->size(), 2U);
+  ASSERT_EQ((*found)[0].steps.size(), 2U);
+  EXPECT_EQ((*found)[0].steps[0].excluded, training_logs::Exclusion::kAbovePeak);
+  const Step& back = (*found)[0].steps[1];
+  EXPECT_EQ(back.step, 10);
+  EXPECT_EQ(back.mfu_ratio, 0.41);
+  EXPECT_EQ(back.flops_per_second_per_gpu, 400e12);
+  EXPECT_EQ(back.tokens_per_second_per_gpu, 9000);
+  EXPECT_EQ(back.tokens_per_second, 72'000);
+  EXPECT_EQ(back.samples_per_second, 9);
+  EXPECT_EQ(back.step_seconds, 1.5);
+  EXPECT_EQ(back.peak_flops_per_second, 989e12);
+  EXPECT_EQ(back.loss->value, 2.5);
+  EXPECT_FALSE(back.excluded);
+  EXPECT_FALSE((*found)[1].steps[0].time)
+      << "received in the window, and without a time of its own";
+  EXPECT_TRUE(book_->reported("train", "other", {Instant{0}, Instant{200'000}})->empty());
+  EXPECT_EQ(book_->reporters({Instant{0}, Instant{200'000}})->size(), 1U);
+}
+
+TEST_F(JobBookTest, a_step_that_is_told_twice_is_one) {
+  const ReportedKey key{"train", "", "api"};
+  ASSERT_TRUE(book_
+                  ->put_reported(key, "api", std::vector<Step>{step(1, 10, 0.3), step(2, 20, 0.3)},
+                                 Instant{0})
+                  .ok());
+  ASSERT_TRUE(
+      book_->put_reported(key, "api", std::vector<Step>{step(2, 20, 0.4)}, Instant{0}).ok());
+  const auto found = book_->reported("train", "", {Instant{0}, Instant{100'000}});
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->at(0).steps.size(), 2U);
+  EXPECT_EQ(found->at(0).steps[1].mfu_ratio, 0.4);
+}
+
+TEST_F(JobBookTest, forgets_what_ended_and_who_was_not_heard_of) {
+  put({job("old", 0, 50), job("lost", 0)}, 60);
+  put({job("new", 0, 500), job("running", 0)}, 600);
+  ASSERT_TRUE(
+      book_
+          ->put_reported({"old", "", "api"}, "api", std::vector<Step>{step(1, 10, 0.3)}, Instant{0})
+          .ok());
+  const auto more = book_->forget(Instant{100'000});
+  ASSERT_TRUE(more.ok()) << more.error().message;
+  EXPECT_FALSE(*more);
+  EXPECT_EQ(held(0, 1000), (std::vector<std::string>{"new", "running"}));
+  EXPECT_TRUE(book_->reporters({Instant{0}, Instant{200'000}})->empty());
+  EXPECT_EQ(*book_->counts(), (std::pair<std::uint64_t, std::uint64_t>(2, 0)));
+}
+
+TEST_F(JobBookTest, a_damaged_file_is_put_aside_and_said) {
+  put({job("1", 0)});
+  book_.reset();
+  std::ofstream(folder_ / "flopsight-jobs.db", std::ios::binary | std::ios::trunc)
+      << "this is no database at all, but long enough to be one";
+  open();
+  EXPECT_NE(book_->damage().find("put aside as"), std::string::npos) << book_->damage();
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "flopsight-jobs.db.damaged-1"));
+  EXPECT_TRUE(held(0, 10).empty());
+}
+
+TEST_F(JobBookTest, keeps_notes) {
+  EXPECT_FALSE(*book_->note("log /a"));
+  ASSERT_TRUE(book_->put_note("log /a", "12").ok());
+  ASSERT_TRUE(book_->put_note("log /a", "13").ok());
+  open();
+  EXPECT_EQ(*book_->note("log /a"), "13");
+}
+
+TEST_F(JobBookTest, ids_that_are_sql_are_ids) {
+  const std::string evil = "1'; DROP TABLE scheduler_jobs; --";
+  put({job(evil, 0)});
+  EXPECT_EQ(held(0, 10), std::vector<std::string>{evil});
+  EXPECT_EQ(book_->runs(evil, std::nullopt)->size(), 1U);
+}
+
+}  // namespace
+}  // namespace flopsight::store
