@@ -130,8 +130,8 @@ struct Limits {
   static constexpr std::size_t line_bytes_max = 64 * 1024;      // of a line; what follows is skipped
   static constexpr std::size_t document_bytes_max = 16 << 20;   // of a JSON or YAML document, which is read whole
   static constexpr std::size_t steps_max = 200'000;             // kept in memory; every second is dropped beyond
-  static constexpr std::size_t open_steps_max = 64;             // steps that still wait for ranks
-  static constexpr std::size_t ranks_max = 65'536;              // lines merged into a step
+  static constexpr std::size_t open_steps_max = 3;              // steps that still wait for ranks
+  static constexpr std::size_t ranks_max = 4'096;              // values kept of a step, for its median
   static constexpr std::size_t settings_max = 256;
 };
 

@@ -1,0 +1,303 @@
+#include <array>
+#include <optional>
+
+#include "base/text.h"
+#include "training_logs/formats_internal.h"
+
+namespace flopsight::training_logs {
+namespace {
+
+using enum Meaning;
+using Place = Field::Place;
+using Words = std::string_view;
+
+// Megatron-LM and what is made of it (Primus, Megatron-DeepSpeed, Megatron-Bridge, swiss-ai).
+constexpr Words kMegatronAll[] = {"iteration", "elapsed time per iteration"};
+constexpr Field kMegatron[] = {
+    {"iteration", kStep, "number"},
+    {"elapsed time per iteration", kStepTime, ""},
+    // Primus prints both where "compute" is the time of kernels only: the wall clock's figure is the one meant here.
+    {"throughput per GPU", kFlopsPerGpu, ""},
+    {"compute per GPU", kFlopsPerGpu, ""},
+    {"TFLOPs", kFlopsPerGpu, "TFLOP/s/GPU"},  // Megatron-DeepSpeed, per GPU by its source
+    {"tokens per GPU", kTokensPerGpu, ""},
+    {"tokens/s/GPU inst/harmonic mean", kTokensPerGpu, "tokens/s/GPU"},
+    {"tokens per gpu per second (tgs)", kTokensPerGpu, "tokens/s/GPU"},  // Megatron-DeepSpeed of DeepSpeed
+    {"samples per second", kSamples, "samples/s"},
+    {"MFU", kMfu, ""},
+    {"mfu", kMfu, ""},
+    {"lm loss", kLoss, "number"},
+};
+
+constexpr Words kBridgeAll[] = {"Step Time", "GPU utilization"};
+constexpr Field kBridge[] = {
+    {"Step Time", kStepTime, ""},
+    {"GPU utilization", kFlopsPerGpu, ""},  // a FLOP rate under a name that promises a share
+    {"tok/s/gpu", kTokensPerGpu, "tokens/s/GPU", Place::kBefore},
+};
+
+constexpr Words kProgressAll[] = {"Job throughput:"};
+constexpr Field kProgress[] = {
+    {"Iteration", kStep, "number"},
+    {"Job throughput", kFlopsPerGpu, ""},
+};
+
+constexpr Words kNemoAny[] = {"train_step_timing in s", "TFLOPS_per_GPU"};
+constexpr Field kNemo[] = {
+    {"global_step", kStep, "number"},
+    {"iteration", kStep, "number"},
+    {"train_step_timing in s", kStepTime, "s"},
+    {"TFLOPS_per_GPU", kFlopsPerGpu, "TFLOP/s/GPU"},
+    {"tokens_per_sec_per_gpu", kTokensPerGpu, "tokens/s/GPU"},
+    {"reduced_train_loss", kLoss, "number"},
+};
+
+constexpr Words kTorchtitanAll[] = {"step:", "tps:"};
+constexpr Field kTorchtitan[] = {
+    {"step", kStep, "number"},
+    {"loss", kLoss, "number"},
+    {"tps", kTokensPerGpu, "tokens/s/GPU"},  // per device by its source
+    {"tflops", kFlopsPerGpu, "TFLOP/s/GPU"},
+    {"mfu", kMfu, ""},
+};
+
+constexpr Words kNanogptAll[] = {"iter ", "time ", "mfu "};
+constexpr Field kNanogpt[] = {
+    {"iter", kStep, "number"},
+    {"loss", kLoss, "number"},
+    {"time", kStepTime, ""},
+    {"mfu", kMfu, ""},
+};
+
+constexpr Words kMaxtextAll[] = {"completed step:"};
+constexpr Field kMaxtext[] = {
+    {"completed step", kStep, "number"},
+    {"seconds", kStepTime, "s"},
+    {"TFLOP/s/device", kFlopsPerGpu, "TFLOP/s/device"},
+    {"Tokens/s/device", kTokensPerGpu, "tokens/s/device"},
+    {"loss", kLoss, "number"},
+};
+
+constexpr Words kDeepspeedAll[] = {"SamplesPerSec="};
+constexpr Field kDeepspeed[] = {
+    {"global_step", kStep, "number"},
+    {", RunningAvgSamplesPerSec", kStep, "number", Place::kBefore},
+    {", SamplesPerSec", kStep, "number", Place::kBefore},
+    {"CurrSamplesPerSec", kSamples, "samples/s"},
+    {"RunningAvgSamplesPerSec", kSamples, "samples/s"},
+    {"SamplesPerSec", kSamples, "samples/s"},
+};
+
+// DeepSpeed's flops profiler, a table under "Profile Summary at step N". Forward or backward alone is no rate of a step.
+constexpr Words kProfilerAny[] = {"Profile Summary at step", "fwd+bwd+step FLOPS per GPU", "fwd+bwd FLOPS per GPU",
+                                  "iter latency:", "samples/second:"};
+constexpr Field kProfiler[] = {
+    {"Profile Summary at step", kStep, "number"},
+    {"fwd+bwd+step FLOPS per GPU", kFlopsPerGpu, "", Place::kAfterLastColon},
+    {"fwd+bwd FLOPS per GPU", kFlopsPerGpu, "", Place::kAfterLastColon},
+    {"iter latency", kStepTime, ""},
+    {"samples/second", kSamples, "samples/s"},
+};
+
+// llm-foundry and Composer on the console.
+constexpr Words kComposerAny[] = {"[batch=", "Train throughput/", "Train loss/train/total"};
+constexpr Field kComposer[] = {
+    {"[batch", kStep, "number"},
+    {"throughput/device/mfu", kMfu, "ratio"},
+    {"throughput/device/flops_per_sec", kFlopsPerGpu, "FLOP/s"},
+    {"throughput/device/tokens_per_sec", kTokensPerGpu, "tokens/s"},
+    {"throughput/tokens_per_sec", kTokens, "tokens/s"},
+    {"throughput/samples_per_sec", kSamples, "samples/s"},
+    {"throughput/batches_per_sec", kBatchRate, "it/s"},
+    {"loss/train/total", kLoss, "number"},
+};
+
+constexpr Words kLightningAll[] = {"Epoch ", "|", "["};
+constexpr Words kLightningAny[] = {"it/s", "s/it"};
+constexpr Field kLightning[] = {
+    {"global_step", kStep, "number"},
+};
+
+// "Epoch 1:  12%|█▏ | 120/1000 [00:30<03:20, 4.35it/s, v_num=0]": the batch counts on over epochs.
+void lightning_bar(std::string_view text, Extract& extract) {
+  const std::size_t epoch_at = text.find("Epoch ");
+  const std::size_t open = text.find(" [", text.rfind('|', text.find("it")));
+  if (epoch_at == std::string_view::npos || open == std::string_view::npos) return;
+  const std::string_view inside = text.substr(open + 2);
+  for (const std::string_view unit : {"it/s", "s/it"}) {
+    const std::size_t at = inside.find(unit);
+    if (at == std::string_view::npos) continue;
+    const std::size_t from = inside.find_last_of(" ,", at) + 1;
+    const Printed rate = read_number(inside.substr(from, at - from));
+    if (!rate.value || rate.size != at - from) continue;
+    if (put(extract.step, kBatchRate, *rate.value, *parse_unit(unit))) ++extract.figures;
+  }
+  if (extract.step.step) return;
+  const std::size_t counts = text.find_last_of("| ", open - 1) + 1;
+  const std::string_view count = text.substr(counts, open - counts);
+  const std::size_t slash = count.find('/');
+  if (slash == std::string_view::npos) return;
+  const Printed epoch = read_number(text.substr(epoch_at + 6));
+  const Printed done = read_number(count.substr(0, slash));
+  const Printed total = read_number(count.substr(slash + 1));
+  if (epoch.value && done.value && total.value) {
+    (void)put(extract.step, kStep, *epoch.value * *total.value + *done.value, Unit{});
+  }
+}
+
+constexpr Format kFormats[] = {
+    {"nemo", {}, kNemoAny, kNemo},
+    {"megatron-bridge", kBridgeAll, {}, kBridge, false, true},
+    {"megatron", kMegatronAll, {}, kMegatron},
+    {"megatron-progress", kProgressAll, {}, kProgress},
+    {"torchtitan", kTorchtitanAll, {}, kTorchtitan},
+    {"nanogpt", kNanogptAll, {}, kNanogpt},
+    {"maxtext", kMaxtextAll, {}, kMaxtext},
+    {"deepspeed", kDeepspeedAll, {}, kDeepspeed},
+    {"deepspeed-flops-profiler", {}, kProfilerAny, kProfiler, true},
+    {"composer", {}, kComposerAny, kComposer, true},
+    {"lightning", kLightningAll, kLightningAny, kLightning, false, false, lightning_bar},
+};
+
+constexpr Field kColumns[] = {
+    {"step", kStep, "number"},
+    {"global_step", kStep, "number"},
+    {"device/mfu", kMfu, "ratio"},
+    {"device/flops_per_sec", kFlopsPerGpu, "FLOP/s"},
+    {"device/tokens_per_sec", kTokensPerGpu, "tokens/s"},
+    {"device/batches_per_sec", kBatchRate, "it/s"},
+    {"throughput/tokens_per_sec", kTokens, "tokens/s"},
+    {"throughput/samples_per_sec", kSamples, "samples/s"},
+    {"train_step_timing in s", kStepTime, "s"},
+    {"TFLOPS_per_GPU", kFlopsPerGpu, "TFLOP/s/GPU"},
+    {"tokens_per_sec_per_gpu", kTokensPerGpu, "tokens/s/GPU"},
+};
+
+bool word_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '-';
+}
+
+std::string_view without_spaces(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  return first == std::string_view::npos ? std::string_view() : text.substr(first);
+}
+
+// The unit behind a number: at once ("12.78s") or after one space ("528.1 TFLOP/s/GPU"), past a second figure ("633.7/630.1").
+std::string_view unit_behind(std::string_view text) {
+  if (!text.empty() && text.front() == '/') {
+    const Printed average = read_number(text.substr(1));
+    if (average.size > 0) text.remove_prefix(1 + average.size);
+  }
+  if (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  std::size_t size = 0;
+  while (size < text.size() && size <= 40 && (word_character(text[size]) || text[size] == '%') && text[size] != '-') ++size;
+  return text.substr(0, size);
+}
+
+bool take_number(const Field& field, std::string_view number, std::string_view in_brackets, Extract& out) {
+  const Printed printed = read_number(number);
+  if (printed.size == 0) return false;
+  if (!printed.value) {
+    ++out.unparsable;
+    out.about = std::string(field.key);
+    return true;
+  }
+  const Dimension dimension = dimension_of(field.meaning);
+  std::optional<Unit> unit = parse_unit(unit_behind(number.substr(printed.size)));
+  if (!unit || unit->dimension != dimension) unit = parse_unit(in_brackets);
+  if (!unit || unit->dimension != dimension) unit = parse_unit(field.unit);
+  if (!unit || unit->dimension != dimension) {
+    ++out.unknown_unit;
+    out.about = std::string(field.key);
+    return true;
+  }
+  if (!put(out.step, field.meaning, *printed.value, *unit)) {
+    ++out.unparsable;
+    out.about = std::string(field.key);
+  } else if (field.meaning != kStep && field.meaning != kLoss) {
+    ++out.figures;
+  }
+  return true;
+}
+
+bool has(const Step& step, Meaning meaning) {
+  switch (meaning) {
+    case kStep: return step.step.has_value();
+    case kLoss: return step.loss.has_value();
+    case kMfu: return step.mfu_ratio.has_value();
+    case kFlopsPerGpu: return step.flops_per_second_per_gpu.has_value();
+    case kTokensPerGpu: return step.tokens_per_second_per_gpu.has_value();
+    case kTokens: return step.tokens_per_second.has_value();
+    case kSamples: return step.samples_per_second.has_value();
+    case kStepTime:
+    case kBatchRate: return step.step_seconds.has_value();
+    case kPeak: return step.peak_flops_per_second.has_value();
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Format> formats() { return kFormats; }
+
+bool matches(const Format& format, std::string_view text) {
+  for (const std::string_view word : format.all) {
+    if (text.find(word) == std::string_view::npos) return false;
+  }
+  for (const std::string_view word : format.any) {
+    if (text.find(word) != std::string_view::npos) return true;
+  }
+  return format.any.empty();
+}
+
+bool extract_field(const Field& field, std::string_view text, Extract& out) {
+  for (std::size_t at = text.find(field.key); at != std::string_view::npos; at = text.find(field.key, at + 1)) {
+    const std::size_t end = at + field.key.size();
+    if (field.place == Field::Place::kBefore) {
+      std::size_t to = at;
+      while (to > 0 && text[to - 1] == ' ') --to;
+      std::size_t from = to;
+      while (from > 0 && ((text[from - 1] >= '0' && text[from - 1] <= '9') || text[from - 1] == '.')) --from;
+      if (from < to && take_number(field, text.substr(from, to - from), {}, out)) return true;
+      continue;
+    }
+    const bool begins = at == 0 || !word_character(text[at - 1]) || !word_character(field.key.front());
+    const bool ends = end >= text.size() || !word_character(text[end]) || !word_character(field.key.back());
+    if (!begins || !ends) continue;
+    std::string_view rest = text.substr(end);
+    if (field.place == Field::Place::kAfterLastColon) {
+      const std::size_t colon = rest.rfind(':');
+      if (colon == std::string_view::npos) continue;
+      rest = rest.substr(colon);
+    }
+    rest = without_spaces(rest);
+    std::string_view in_brackets;
+    if (!rest.empty() && rest.front() == '(') {
+      const std::size_t close = rest.find(')');
+      if (close == std::string_view::npos) continue;
+      in_brackets = rest.substr(1, close - 1);
+      rest = without_spaces(rest.substr(close + 1));
+    }
+    if (!rest.empty() && (rest.front() == ':' || rest.front() == '=')) rest = without_spaces(rest.substr(1));
+    if (take_number(field, rest, in_brackets, out)) return true;
+  }
+  return false;
+}
+
+void extract(const Format& format, std::string_view text, Extract& out) {
+  for (const Field& field : format.fields) {
+    if (!has(out.step, field.meaning)) (void)extract_field(field, text, out);
+  }
+  if (format.more != nullptr) format.more(text, out);
+}
+
+const Field* column_field(std::string_view name) {
+  for (const Field& field : kColumns) {
+    const bool ends = name.size() >= field.key.size() && name.substr(name.size() - field.key.size()) == field.key;
+    // "train/device/mfu" and "throughput/device/mfu" are "device/mfu"; "trainer/global_step" is the step.
+    if (ends && (name.size() == field.key.size() || name[name.size() - field.key.size() - 1] == '/')) return &field;
+  }
+  return nullptr;
+}
+
+}  // namespace flopsight::training_logs

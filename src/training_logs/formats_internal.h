@@ -1,0 +1,56 @@
+#pragma once
+// The formats that are known from the frameworks themselves, as tables: which words make a line one of a format, and which
+// word goes before which figure in which unit. Order and number of the figures in a line do not matter.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "training_logs/figure_internal.h"
+
+namespace flopsight::training_logs {
+
+// What was found in a line.
+struct Extract {
+  Step step;
+  std::uint32_t figures = 0;       // besides the number of the step
+  std::uint32_t unparsable = 0;    // figures whose number cannot be read
+  std::uint32_t unknown_unit = 0;  // figures without a unit that fits
+  std::string about;               // the word before the last of those
+};
+
+struct Field {
+  std::string_view key;
+  Meaning meaning;
+  std::string_view unit;  // where the line does not say; empty: nobody knows
+  enum class Place : std::uint8_t { kAfter, kAfterLastColon, kBefore } place = Place::kAfter;
+};
+
+struct Format {
+  std::string_view name;
+  std::span<const std::string_view> all;  // a line has all of these
+  std::span<const std::string_view> any;  // and one of these, if there are some
+  std::span<const Field> fields;          // of several with one meaning, the first that is there
+  bool block = false;                     // a head line with the number, and figures in the lines below
+  bool before_numbered = false;           // without a number: belongs to the numbered line that follows
+  void (*more)(std::string_view text, Extract& extract) = nullptr;
+};
+
+std::span<const Format> formats();
+
+// Whether the words are there.
+bool matches(const Format& format, std::string_view text);
+void extract(const Format& format, std::string_view text, Extract& extract);
+// The figure behind `key`; false when the key is not there or nothing like a figure stands behind it.
+bool extract_field(const Field& field, std::string_view text, Extract& extract);
+
+// Column names of CSV files that loggers write ("device/mfu", "train/device/flops_per_sec"); nullptr for others.
+const Field* column_field(std::string_view name);
+
+// What the line says about the job; true when it says something. A peak goes to `peak_flops_per_second` as well.
+bool read_settings(std::string_view text, std::vector<std::pair<std::string, std::string>>& settings,
+                   std::optional<double>& peak_flops_per_second);
+void set(std::vector<std::pair<std::string, std::string>>& settings, std::string_view name, std::string_view value);
+
+}  // namespace flopsight::training_logs

@@ -1,0 +1,41 @@
+#pragma once
+// A line of a log without what launchers and terminals put around it: escape sequences, ranks, time stamps.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/zone.h"
+#include "units/time.h"
+
+namespace flopsight::training_logs {
+
+// A date as printed: seconds as if it were UTC, and the offset where one stands there.
+struct PrintedTime {
+  std::int64_t local_milliseconds = 0;
+  std::optional<std::int64_t> offset_seconds;
+};
+
+struct Line {
+  std::string_view text;  // without escape sequences
+  std::optional<PrintedTime> time;
+  std::optional<std::int64_t> rank;
+};
+
+// `buffer` keeps the text where sequences had to be taken out; the Line borrows from it or from `raw`.
+Line clean_line(std::string_view raw, std::string& buffer);
+
+// "2024-04-06 02:55:45", "2025/07/21T15:57:42,774", "…Z", "…+02:00" at this place. `size`: its characters.
+std::optional<PrintedTime> read_date(std::string_view text, std::size_t& size);
+
+// Milliseconds since 1970 of a calendar date as if in UTC; nothing for what is no date.
+std::optional<std::int64_t> calendar_milliseconds(int year, int month, int day, int hour, int minute, int second,
+                                                  int millisecond);
+
+// The instant of a printed date; nothing without an offset and without a zone. Dates go on: in the hour that is repeated,
+// the one that is not before `last` is meant.
+std::optional<units::Instant> instant_of(const PrintedTime& time, const std::optional<base::Zone>& zone,
+                                         const std::optional<units::Instant>& last);
+
+}  // namespace flopsight::training_logs

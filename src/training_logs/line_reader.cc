@@ -1,0 +1,116 @@
+#include "training_logs/line_reader_internal.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace flopsight::training_logs {
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+
+// The first end of a line from `from` on. A progress bar ends its lines with a carriage return.
+std::size_t line_end(std::string_view text, std::size_t from) {
+  const std::size_t newline = text.find('\n', from);
+  const std::size_t carriage = text.substr(0, newline).find('\r', from);
+  return std::min(newline, carriage);
+}
+
+std::uint64_t count_newlines(std::string_view text) {
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+void LineReader::start_at(SourceLine at) {
+  tail_.clear();
+  skipping_ = false;
+  first_ = false;
+  consumed_ = at.offset_bytes;
+  newlines_ = at.line > 0 ? at.line - 1 : 0;
+}
+
+void LineReader::feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (skipping_) {
+      const std::size_t end = line_end(bytes, 0);
+      const std::size_t skipped = end == kNone ? bytes.size() : end + 1;
+      newlines_ += count_newlines(bytes.substr(0, skipped));
+      consumed_ += skipped;
+      skipping_ = end == kNone;
+      bytes.remove_prefix(skipped);
+      continue;
+    }
+    if (!tail_.empty()) {
+      const std::size_t end = line_end(bytes, 0);
+      const std::size_t room = Limits::line_bytes_max - tail_.size();
+      const bool whole = end != kNone && end <= room;
+      if (!whole && end == kNone && bytes.size() <= room) {
+        tail_.append(bytes);
+        return;
+      }
+      const std::size_t taken = whole ? end + 1 : room;
+      tail_.append(bytes.substr(0, taken));
+      bytes.remove_prefix(taken);
+      block(tail_);
+      tail_.clear();
+      skipping_ = !whole;
+      cut_ += whole ? 0 : 1;
+      continue;
+    }
+    const std::size_t last = bytes.find_last_of("\n\r");
+    const std::size_t whole = last == kNone ? 0 : last + 1;
+    block(bytes.substr(0, whole));
+    bytes.remove_prefix(whole);
+    const std::size_t taken = std::min(bytes.size(), Limits::line_bytes_max);
+    tail_.assign(bytes.substr(0, taken));
+    bytes.remove_prefix(taken);
+    if (bytes.empty()) return;
+  }
+}
+
+void LineReader::finish() {
+  if (tail_.empty()) return;
+  block(tail_);
+  if (tail_.back() != '\n') ++newlines_;  // a last line without its end is a line
+  tail_.clear();
+}
+
+void LineReader::line(std::string_view text, std::size_t begin, std::size_t end) {
+  std::string_view content = text.substr(begin, end - begin);
+  if (content.size() > Limits::line_bytes_max) {
+    ++cut_;
+    content = content.substr(0, Limits::line_bytes_max);
+  }
+  if (!content.empty()) line_(content, {consumed_ + begin, newlines_ + 1});
+}
+
+void LineReader::block(std::string_view text) {
+  std::size_t counted = 0;
+  const auto count_to = [&](std::size_t to) {
+    newlines_ += count_newlines(text.substr(counted, to - counted));
+    counted = to;
+  };
+  std::size_t at = 0;
+  // The first line of all says whether the text is a table, and is always looked at.
+  while (at < text.size() && (words_ == nullptr || first_)) {
+    first_ = false;
+    const std::size_t end = std::min(line_end(text, at), text.size());
+    count_to(at);
+    line(text, at, end);
+    at = end + 1;
+  }
+  while (at < text.size() && words_ != nullptr) {
+    const std::size_t found = words_->find_end(text, at);
+    if (found == kNone) break;
+    const std::size_t before = text.find_last_of("\n\r", found - 1);
+    const std::size_t begin = before == kNone ? 0 : before + 1;
+    const std::size_t end = std::min(line_end(text, found), text.size());
+    count_to(begin);
+    line(text, begin, end);
+    at = end + 1;
+  }
+  count_to(text.size());
+  consumed_ += text.size();
+}
+
+}  // namespace flopsight::training_logs
