@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include "base/json.h"
@@ -28,8 +29,7 @@ constexpr Key kMllogSettings[] = {
     {"submission_org", "organization"},
 };
 
-// MLPerf's "tracked_stats", free in their names; those that submissions use for speed. What "throughput" counts is the
-// submission's own: tokens in some, samples in others.
+// MLPerf's "tracked_stats", free in their names; those that submissions use for speed.
 constexpr Field kStats[] = {
     {"train_step_time", Meaning::kStepTime, "s"},
     {"reduced_train_loss", Meaning::kLoss, "number"},
@@ -40,6 +40,22 @@ std::optional<std::int64_t> whole(const json::Value* value) {
   const double* number = value == nullptr ? nullptr : value->as_number();
   if (number == nullptr || !(*number >= 0) || *number > 9e15) return std::nullopt;
   return static_cast<std::int64_t>(*number);
+}
+
+// What a throughput counts is the submission's own affair: samples in some, tokens in others. It is samples where the record
+// itself shows it: throughput times the time of a step is the global batch.
+void read_throughput(const double* per_second, const Settings& settings, Extract& extract) {
+  extract.average = true;
+  const auto batch = std::find_if(settings.begin(), settings.end(), [](const auto& s) { return s.first == "global_batch_size"; });
+  const std::optional<double> samples = batch == settings.end() ? std::nullopt : base::parse_number(batch->second);
+  const std::optional<double>& seconds = extract.step.step_seconds;
+  if (per_second != nullptr && samples && seconds && std::abs(*per_second * *seconds - *samples) <= 0.01 * *samples) {
+    extract.step.samples_per_second = *per_second;
+    ++extract.figures;
+    return;
+  }
+  ++extract.unknown_unit;
+  extract.about = "throughput";
 }
 
 std::string scalar_text(const json::Value& value) {
@@ -119,9 +135,10 @@ bool read_mllog(std::string_view text, Settings& settings, Extract& extract) {
     if (number == nullptr || !put(extract.step, stat.meaning, *number, *parse_unit(stat.unit))) continue;
     if (stat.meaning != Meaning::kLoss) ++extract.figures;
   }
-  if (value->find("throughput") != nullptr) {
-    ++extract.unknown_unit;
-    extract.about = "throughput";
+  const json::Value* throughput = value->find("throughput");
+  if (throughput != nullptr) {
+    read_throughput(throughput->as_number(), settings, extract);
+    return true;  // over a block of steps, whose number is no step's
   }
   if (const json::Value* metadata = record->find("metadata")) extract.step.step = whole(metadata->find("step"));
   return true;

@@ -1,5 +1,7 @@
 #include "training_logs/patterns.h"
 
+#include <algorithm>
+
 #include "base/regex.h"
 #include "base/text.h"
 #include "base/yaml.h"
@@ -67,7 +69,7 @@ struct Pattern {
 };
 
 Error at_line(const yaml::Value& value, const std::string& what, ErrorCode code = ErrorCode::kInvalid) {
-  return Error{code, "line " + std::to_string(value.line) + ": " + what};
+  return Error{code, "line " + std::to_string(std::max(value.line, 1)) + ": " + what};
 }
 
 base::Status read_groups(const yaml::Value& at, const yaml::Value* units, Pattern& pattern) {

@@ -67,6 +67,7 @@ struct Reader::State {
   bool head_whole = true;
   bool several_runs = false;
   bool context_only = false;
+  bool mllog_steps = false;  // MLPerf records of single steps were seen: its averages would count them twice
   std::uint64_t matched = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
   std::string about_unit, about_number, buffer;
   int miss_score = 0;
@@ -140,7 +141,10 @@ bool Reader::State::known_format(const Line& line, SourceLine at) {
     Extract extract;
     const std::size_t before = settings.size();
     if (read_mllog(line.text, settings, extract)) {
-      if (extract.figures > 0 || extract.unparsable > 0) {
+      mllog_steps |= extract.figures > 0 && !extract.average;
+      if (extract.average && mllog_steps) {
+        ++matched;
+      } else if (extract.figures > 0 || extract.unparsable > 0) {
         found("mlperf", std::move(extract), line, at, false, false);
       } else if (settings.size() > before) {
         ++matched;
