@@ -20,6 +20,10 @@ Words::Words(std::span<const std::string_view> words) {
       if (of == 0) of = static_cast<std::uint8_t>(classes_++);
     }
   }
+  number_states(words);
+}
+
+void Words::number_states(std::span<const std::string_view> words) {
   for (int c = 'A'; c <= 'Z'; ++c) class_[static_cast<std::size_t>(c)] = class_[static_cast<std::size_t>(c - 'A' + 'a')];
 
   // The trie; a missing edge is 0, which is the root.

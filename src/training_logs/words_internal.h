@@ -19,6 +19,8 @@ class Words {
   std::size_t find_end(std::string_view text, std::size_t from) const;
 
  private:
+  void number_states(std::span<const std::string_view> words);
+
   std::array<std::uint8_t, 256> class_{};
   std::size_t classes_ = 1;
   std::uint16_t first_found_ = 0;           // states from here on are those in which a word has ended
