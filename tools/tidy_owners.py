@@ -5,7 +5,7 @@ import re
 # Third-party header → who may include it. One owner means that the library is swapped in one file, and
 # its compile time is paid once. Benchmarks may include anything: peers stand beside us there.
 OWNERS = {
-    r"simdjson\.h": r"src/wire/prometheus_api\.cc",
+    r"simdjson\.h": r"src/wire/(?:prometheus_api|json_items)\.cc",
     r"nlohmann/.*": r"src/base/json\.cc",
     r"curl/.*": r"src/net/http_(?:client|transfer)(?:_internal)?\.(?:cc|h)",
     r"zlib\.h": r"src/wire/gzip\.cc",

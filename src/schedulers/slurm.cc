@@ -1,0 +1,33 @@
+#include "schedulers/slurm.h"
+
+#include "base/text.h"
+
+namespace flopsight::schedulers {
+
+base::Result<Parsed> read_slurm(std::string_view text, const SlurmOptions& options) {
+  const std::string_view start = base::trim(text);
+  if (start.starts_with('{')) return read_slurm_json(text, options);
+  const std::string_view line = start.substr(0, start.find('\n'));
+  if (line.starts_with("JobId=") || line.starts_with("NodeName="))
+    return read_scontrol_text(text, options);
+  if (line.find('|') != std::string_view::npos) return read_sacct_text(text, options);
+  // What the commands say where there is nothing.
+  if (line.starts_with("No jobs in the system") || line.starts_with("No nodes in the system"))
+    return Parsed();
+  if (start.empty())
+    return base::Error{base::ErrorCode::kInvalid,
+                       "empty, expected output of sacct, squeue or scontrol"};
+  return base::Error{
+      base::ErrorCode::kInvalid,
+      "line 1: \"" + base::printable(line, 60) +
+          "\", expected JSON, the header of `sacct -P`, or JobId= or NodeName= of scontrol"};
+}
+
+std::string_view sacct_columns() {
+  // Restarts would be an error before Slurm 23.02, so it is not asked for.
+  return "Cluster,JobIDRaw,JobID,User,Account,Partition,QOS,State,Submit,Start,End,ElapsedRaw,"
+         "TimelimitRaw,AllocTRES,NodeList,"
+         "NNodes,ExitCode,TRESUsageInTot,JobName";
+}
+
+}  // namespace flopsight::schedulers
