@@ -21,7 +21,7 @@ std::vector<std::string> Grouping::patterns() const {
   return out;
 }
 
-samples::Holder Grouping::group_of(const samples::Holder& holder, const OwnerTable* owners) const {
+samples::Holder Grouping::group_of(const samples::Holder& holder, const OwnerOf& owner_of) const {
   if (holder.unallocated()) return holder;
   samples::Holder group = holder;
   std::vector<std::optional<std::string_view>> found;
@@ -34,8 +34,8 @@ samples::Holder Grouping::group_of(const samples::Holder& holder, const OwnerTab
     group.rule = holder.rule + ", pattern " + regex.expression();
     return group;
   }
-  if (!use_owners_ || owners == nullptr) return group;
-  if (const auto owner = owners->owner_of(holder.name_space, holder.job)) {
+  if (!use_owners_ || !owner_of) return group;
+  if (const auto owner = owner_of(holder.name_space, holder.job)) {
     group.job = owner->name;
     group.container.clear();
     group.rule = holder.rule + ", " +

@@ -6,8 +6,7 @@
 // Patterns, in order; the first that matches gives the name: the group named `name`, or the first
 // group, or the whole match.
 // "^(.+)-(?:worker|master|launcher)-[0-9]+$" makes one job of the pods llama-worker-0 to
-// llama-worker-63. Limits: 64 patterns. Errors: kInvalid naming the pattern. Threads: immutable,
-// but for the owners that are lent.
+// llama-worker-63. Limits: 64 patterns. Errors: kInvalid naming the pattern. Threads: immutable.
 
 #include <functional>
 #include <optional>
@@ -32,9 +31,12 @@ class Grouping {
   void use_owners(bool use) { use_owners_ = use; }
   bool changes_nothing() const { return patterns_.empty() && !use_owners_; }
 
-  // The holder as a part of its group: job is the group's name, container empty, rule says how. The
-  // same holder where nothing groups it. `owners` may be null.
-  samples::Holder group_of(const samples::Holder& holder, const OwnerTable* owners) const;
+  // (namespace, pod) to its owner.
+  using OwnerOf = std::function<std::optional<Owner>(const std::string& name_space, const std::string& pod)>;
+
+  // The holder as a part of its group: job is the group's name, container empty, rule says how. The same holder where nothing
+  // groups it. `owner_of` may be empty.
+  samples::Holder group_of(const samples::Holder& holder, const OwnerOf& owner_of) const;
 
   std::vector<std::string> patterns() const;
 

@@ -305,7 +305,7 @@ samples::Holder JobRecord::holder() const {
   holder.name_space = name_space;
   holder.user = user;
   holder.team = team;
-  holder.rule = "jobs_file";
+  holder.rule = rule;
   return holder;
 }
 

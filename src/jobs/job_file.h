@@ -30,6 +30,7 @@ struct JobRecord {
   std::vector<std::string> gpu_bus_ids;  // PCI
   std::optional<units::Instant> start;
   std::optional<units::Instant> end;
+  std::string rule = "jobs_file";  // shown as "attributed by"
 
   bool holds(const samples::GpuIdentity& gpu) const;
   bool running_at(units::Instant t) const { return (!start || t >= *start) && (!end || t < *end); }

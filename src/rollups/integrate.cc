@@ -162,7 +162,7 @@ class FileJobs {
                                    samples::QualityLog& quality) {
     std::vector<HolderId> out;
     for (const HolderId id : labelled) {
-      if (ended_by(holders_.at(id).job, t)) {
+      if (ended_by(holders_.at(id), t)) {
         quality.add("holder_after_end", label_ + " " + holders_.at(id).job);
       } else {
         out.push_back(id);
@@ -171,10 +171,12 @@ class FileJobs {
     for (const jobs::JobRecord* record : records_) {
       if (!record->running_at(t)) continue;
       if (!labelled.empty() && !out.empty()) {
-        const bool agrees = std::any_of(out.begin(), out.end(), [&](HolderId id) {
-          return holders_.at(id).job == record->job;
-        });
-        if (!agrees) quality.add("label_conflict", label_ + " " + record->job);
+        const auto agrees = std::find_if(out.begin(), out.end(), [&](HolderId id) { return is_of(*record, holders_.at(id)); });
+        if (agrees == out.end()) {
+          quality.add("label_conflict", label_ + " " + record->job);
+        } else {
+          *agrees = holders_.intern(record->holder());  // which knows user, team and cluster, where labels often do not
+        }
       } else if (labelled.empty() || out.empty()) {
         from_file_.push_back(holders_.intern(record->holder()));
       }
@@ -197,14 +199,23 @@ class FileJobs {
   }
 
  private:
+  // Names are used again in other namespaces and clusters; a side that says none is of any.
+  static bool is_of(const jobs::JobRecord& record, const samples::Holder& holder) {
+    return record.job == holder.job && (record.name_space.empty() || holder.name_space.empty() ||
+                                        record.name_space == holder.name_space);
+  }
+
   // Every record of that name has ended by t: of those that hold this GPU, if there are any, as a requeued job goes
   // on elsewhere.
-  bool ended_by(const std::string& job, units::Instant t) const {
+  bool ended_by(const samples::Holder& holder, units::Instant t) const {
     std::vector<const jobs::JobRecord*> named;
     for (const jobs::JobRecord* record : records_) {
-      if (record->job == job) named.push_back(record);
+      if (is_of(*record, holder)) named.push_back(record);
     }
-    if (named.empty()) named = table_.named(job);
+    if (named.empty()) {
+      named = table_.named(holder.job);
+      std::erase_if(named, [&](const jobs::JobRecord* record) { return !is_of(*record, holder); });
+    }
     return !named.empty() && std::all_of(named.begin(), named.end(), [&](const auto* record) {
       return record->end && *record->end <= t;
     });

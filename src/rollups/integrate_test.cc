@@ -6,6 +6,7 @@
 
 #include "rollups/cadence.h"
 #include "rollups/screen.h"
+#include "rollups/test_integrate.h"
 
 namespace flopsight::rollups {
 namespace {
@@ -18,44 +19,10 @@ using samples::GpuTimeline;
 using units::Instant;
 using units::megahertz;
 using units::Seconds;
-
-const model::ReferenceClock kH100{megahertz(1830), model::ReferenceSource::kCatalogTensorPeak};
-
-Instant at(double seconds) { return Instant{static_cast<std::int64_t>(seconds * 1000)}; }
-
-GpuScrape scrape(double seconds, double tensor, double mhz = 1830) {
-  GpuScrape s;
-  s.time = at(seconds);
-  s.reading(Metric::kTensorActive) = tensor;
-  s.reading(Metric::kSmClock) = mhz * 1e6;
-  return s;
-}
-
-struct World {
-  jobs::JobTable jobs;
-  jobs::HolderTable holders;
-  samples::QualityLog quality;
-  IntegrateOptions options;
-  double weight = 1;
-
-  samples::HolderId job(const std::string& name) {
-    samples::Holder holder;
-    holder.job = name;
-    return holders.intern(holder);
-  }
-  GpuTime run(const GpuTimeline& timeline, std::optional<model::ReferenceClock> ref = kH100) {
-    const catalog::Device* h100 = catalog::DeviceCatalog::builtin().find("NVIDIA H100 80GB HBM3");
-    return integrate(timeline, h100, ref, weight, options, jobs, holders, quality);
-  }
-  double hours_of(const GpuTime& gpu, const std::string& name) {
-    for (const Portion& portion : gpu.portions) {
-      if (portion.holder && holders.at(*portion.holder).job == name) {
-        return portion.totals.allocated_seconds;
-      }
-    }
-    return 0;
-  }
-};
+using test::at;
+using test::kH100;
+using test::scrape;
+using test::World;
 
 TEST(Integrate, ofu_is_made_per_sample_not_from_averages) {
   World world;
@@ -146,82 +113,6 @@ TEST(Integrate, an_unknown_model_keeps_its_activity_and_has_no_ofu) {
   EXPECT_DOUBLE_EQ(totals.measured_seconds, 0);
   EXPECT_DOUBLE_EQ(totals.tensor_seconds / totals.tensor_known_seconds, 0.5);
   EXPECT_DOUBLE_EQ(totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kNoReferenceClock)], 60);
-}
-
-TEST(Holders, a_shared_gpu_is_one_gpu_hour_an_hour) {
-  World world;
-  GpuTimeline gpu;
-  const auto p1 = world.job("p1"), p2 = world.job("p2");
-  for (int i = 0; i < 4; ++i) {
-    gpu.scrapes.push_back(scrape(i * 30, 0.4));
-    gpu.scrapes.back().holders = {p1, p2};
-  }
-  const GpuTime result = world.run(gpu);
-  EXPECT_DOUBLE_EQ(world.hours_of(result, "p1"), 60);
-  EXPECT_DOUBLE_EQ(world.hours_of(result, "p2"), 60);
-  EXPECT_DOUBLE_EQ(result.sum().allocated_seconds, 120);
-  EXPECT_EQ(result.holders_at_once_max, 2U);
-}
-
-TEST(Holders, a_short_label_gap_is_bridged_and_a_long_one_is_not) {
-  for (const int missing : {2, 3}) {
-    World world;
-    GpuTimeline gpu;
-    const auto pod = world.job("train-0");
-    for (int i = 0; i < 10; ++i) {
-      gpu.scrapes.push_back(scrape(i * 30, 0.4));
-      if (i < 4 || i >= 4 + missing) gpu.scrapes.back().holders = {pod};
-    }
-    const GpuTime result = world.run(gpu);
-    EXPECT_DOUBLE_EQ(world.hours_of(result, "train-0"), missing == 2 ? 300 : 210);
-    EXPECT_EQ(world.quality.count("label_gap_bridged"), missing == 2 ? 2U : 0U);
-  }
-}
-
-TEST(Holders, missing_scrapes_within_a_job_are_the_jobs_unmeasured_time) {
-  World world;
-  GpuTimeline gpu;
-  const auto pod = world.job("train-0");
-  for (const int i : {0, 1, 2, 3, 20, 21, 22, 23}) {
-    gpu.scrapes.push_back(scrape(i * 30, 0.4));
-    gpu.scrapes.back().holders = {pod};
-  }
-  const GpuTime result = world.run(gpu);
-  EXPECT_DOUBLE_EQ(world.hours_of(result, "train-0"), 24 * 30);
-  EXPECT_DOUBLE_EQ(result.sum().measured_seconds, 8 * 30);
-}
-
-TEST(Holders, an_ended_job_keeps_no_samples_though_its_label_stays) {
-  World world;
-  auto jobs = jobs::parse_jobs("job,hosts,gpus,start,end\ntrain-0,n1,0,0,60\n");
-  ASSERT_TRUE(jobs.ok());
-  world.jobs = jobs::JobTable(*jobs);
-  GpuTimeline gpu;
-  gpu.gpu.host = "n1";
-  gpu.gpu.index = "0";
-  for (int i = 0; i < 4; ++i) {
-    gpu.scrapes.push_back(scrape(i * 30, 0.4));
-    gpu.scrapes.back().holders = {world.job("train-0")};
-  }
-  const GpuTime result = world.run(gpu);
-  EXPECT_DOUBLE_EQ(world.hours_of(result, "train-0"), 60);
-  EXPECT_DOUBLE_EQ(result.sum().allocated_seconds, 120);
-  EXPECT_GT(world.quality.count("holder_after_end"), 0U);
-}
-
-TEST(Holders, a_jobs_file_attributes_to_the_second_where_labels_do_not) {
-  World world;
-  auto jobs = jobs::parse_jobs("job,hosts,gpus,start,end\na,n1,0,10,50\nb,n1,0,70,\n");
-  ASSERT_TRUE(jobs.ok());
-  world.jobs = jobs::JobTable(*jobs);
-  GpuTimeline gpu;
-  gpu.gpu.host = "n1.example";
-  gpu.gpu.index = "0";
-  for (int i = 0; i < 4; ++i) gpu.scrapes.push_back(scrape(i * 30, 0.4));
-  const GpuTime result = world.run(gpu);
-  EXPECT_DOUBLE_EQ(world.hours_of(result, "a"), 40);
-  EXPECT_DOUBLE_EQ(world.hours_of(result, "b"), 50);
-  EXPECT_DOUBLE_EQ(result.sum().allocated_seconds, 120);
 }
 
 GpuScrape counters(double seconds, double elapsed, double mma) {
@@ -324,26 +215,6 @@ TEST(Integrate, instants_share_one_unit_of_time_per_gpu) {
   const Totals totals = world.run(gpu).sum();
   EXPECT_DOUBLE_EQ(totals.allocated_seconds, 2.0 / 7.0);
   EXPECT_NEAR(totals.delivered_seconds / totals.measured_seconds, 0.4, 1e-12);
-}
-
-TEST(Holders, an_instant_of_unknown_time_goes_to_the_only_job_or_to_those_without_end) {
-  const auto job_of = [](const char* csv) {
-    World world;
-    auto jobs = jobs::parse_jobs(csv);
-    EXPECT_TRUE(jobs.ok());
-    world.jobs = jobs::JobTable(*jobs);
-    GpuTimeline gpu;
-    gpu.has_times = false;
-    gpu.gpu.host = "n1";
-    gpu.gpu.index = "0";
-    gpu.scrapes = {scrape(0, 0.5)};
-    const GpuTime result = world.run(gpu);
-    const auto holder = result.portions.at(0).holder;
-    return holder ? world.holders.at(*holder).job : std::string("nobody");
-  };
-  EXPECT_EQ(job_of("job,hosts,gpus,start,end\na,n1,0,10,50\n"), "a");
-  EXPECT_EQ(job_of("job,hosts,gpus,start,end\na,n1,0,10,50\nb,n1,0,50,\n"), "b");
-  EXPECT_EQ(job_of("job,hosts,gpus,start,end\na,n1,0,10,50\nb,n1,0,50,60\n"), "nobody");
 }
 
 TEST(Totals, merging_is_associative) {

@@ -5,6 +5,7 @@
 #include "schedulers/job_json.h"
 #include "schedulers/merge.h"
 #include "store/put_aside.h"
+#include "store/sqlite_transaction.h"
 
 namespace flopsight::store {
 namespace {
@@ -38,6 +39,10 @@ CREATE TABLE reported_steps(
   tokens_per_second_per_gpu REAL, tokens_per_second REAL, samples_per_second REAL, step_seconds REAL,
   peak_flops_per_second REAL, loss REAL, excluded INTEGER, PRIMARY KEY(source_id, attempt, number)) WITHOUT ROWID;
 CREATE INDEX reported_steps_by_time ON reported_steps(unix_milliseconds);
+CREATE TABLE pod_owners(
+  namespace TEXT NOT NULL, pod TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, told_unix_milliseconds INTEGER NOT NULL,
+  PRIMARY KEY(namespace, pod)) WITHOUT ROWID;
+CREATE TABLE hosts(name TEXT PRIMARY KEY, gpu_count INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE notes(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIEW told_jobs AS SELECT cluster, id, name, user, account, state, gpu_count,
   strftime('%Y-%m-%dT%H:%M:%SZ', start_unix_milliseconds / 1000, 'unixepoch') AS start,
@@ -50,12 +55,6 @@ CREATE VIEW reported AS SELECT s.job, s.namespace, s.source, s.format, r.attempt
   r.flops_per_second_per_gpu, r.tokens_per_second_per_gpu, r.step_seconds, r.excluded IS NOT NULL AS is_excluded
   FROM reported_steps r JOIN reported_sources s ON s.id = r.source_id;
 )sql";
-
-Result<std::int64_t> number(Database& database, const char* sql) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(Statement statement, database.prepare(sql));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, statement.step());
-  return row ? statement.integer(0) : std::int64_t{0};
-}
 
 Status prepare(Database& database, bool read_only) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t version, number(database, "PRAGMA user_version"));
@@ -71,66 +70,10 @@ Status prepare(Database& database, bool read_only) {
                           "PRAGMA user_version = " + std::to_string(kVersion) + "; COMMIT;");
 }
 
-// Runs `work` as one transaction: all of it or nothing.
-template <typename Work>
-Status in_transaction(Database& database, Work work) {
-  FLOPSIGHT_RETURN_IF_ERROR(database.execute("BEGIN IMMEDIATE"));
-  Status done = work();
-  if (done.ok()) done = database.execute("COMMIT");
-  if (!done.ok()) (void)database.execute("ROLLBACK");
-  return done;
-}
-
 Result<ToldJob> told_in(Statement& row, int first) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const base::json::Value json, base::json::parse(row.text(first)));
   FLOPSIGHT_ASSIGN_OR_RETURN(schedulers::Job job, schedulers::job_from_json(json));
   return ToldJob{std::move(job), units::Instant{row.integer(first + 1)}};
-}
-
-void bind_step(Statement& put, const training_logs::Step& step, std::int64_t received) {
-  // What tells steps of one attempt apart: their number, else their time, else where they stand.
-  const std::int64_t number = step.step   ? *step.step
-                              : step.time ? step.time->unix_milliseconds
-                                          : static_cast<std::int64_t>(step.source.offset_bytes);
-  put.bind(2, step.attempt);
-  put.bind(3, number);
-  put.bind(4, step.step ? 1 : 0);
-  put.bind(5, step.time ? step.time->unix_milliseconds : received);
-  put.bind(6, step.time ? 1 : 0);
-  put.bind_real(7, step.mfu_ratio);
-  put.bind_real(8, step.flops_per_second_per_gpu);
-  put.bind_real(9, step.tokens_per_second_per_gpu);
-  put.bind_real(10, step.tokens_per_second);
-  put.bind_real(11, step.samples_per_second);
-  put.bind_real(12, step.step_seconds);
-  put.bind_real(13, step.peak_flops_per_second);
-  put.bind_real(14, step.loss ? std::optional(step.loss->value) : std::nullopt);
-  if (step.excluded) {
-    put.bind(15, static_cast<std::int64_t>(*step.excluded));
-  } else {
-    put.bind_null(15);
-  }
-}
-
-training_logs::Step step_in(const Statement& row) {
-  training_logs::Step step;
-  step.attempt = static_cast<std::uint32_t>(row.integer(1));
-  if (row.integer(3) != 0) step.step = row.integer(2);
-  if (row.integer(5) != 0) step.time = units::Instant{row.integer(4)};
-  step.mfu_ratio = row.real(6);
-  step.flops_per_second_per_gpu = row.real(7);
-  step.tokens_per_second_per_gpu = row.real(8);
-  step.tokens_per_second = row.real(9);
-  step.samples_per_second = row.real(10);
-  step.step_seconds = row.real(11);
-  step.peak_flops_per_second = row.real(12);
-  if (const auto loss = row.real(13)) step.loss = training_logs::Loss{*loss};
-  const std::int64_t excluded = row.integer(14);
-  if (!row.is_null(14) && excluded >= 0 &&
-      excluded < static_cast<std::int64_t>(training_logs::kExclusionCount)) {
-    step.excluded = static_cast<training_logs::Exclusion>(excluded);
-  }
-  return step;
 }
 
 }  // namespace
@@ -279,118 +222,61 @@ Result<std::vector<ToldJob>> JobBook::runs(std::string_view id,
   }
 }
 
-Status JobBook::put_reported(const ReportedKey& key, std::string_view format,
-                             std::span<const training_logs::Step> steps, units::Instant now) {
-  if (steps.empty()) return {};
+Status JobBook::put_owners(std::span<const PodOwner> owners, units::Instant now) {
   const std::scoped_lock lock(mutex_);
-  if (steps_total_ + steps.size() > options_.steps_max) {
-    return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(options_.steps_max) + " reported steps in the book"};
-  }
-  units::Instant first = steps.front().time.value_or(now), last = first;
-  for (const training_logs::Step& step : steps) {
-    first = std::min(first, step.time.value_or(now));
-    last = std::max(last, step.time.value_or(now));
-  }
-  std::uint64_t added = 0;
-  const Status done = in_transaction(database_, [&]() -> Status {
+  return in_transaction(database_, [&]() -> Status {
     FLOPSIGHT_ASSIGN_OR_RETURN(
-        Statement source,
-        database_.prepare(
-            "INSERT INTO reported_sources(job, namespace, source, format, first_unix_milliseconds, "
-            "last_unix_milliseconds) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(job, namespace, source) "
-            "DO UPDATE SET "
-            "format = excluded.format, first_unix_milliseconds = min(first_unix_milliseconds, "
-            "excluded.first_unix_milliseconds), last_unix_milliseconds = "
-            "max(last_unix_milliseconds, "
-            "excluded.last_unix_milliseconds) RETURNING id"));
-    source.bind_text(1, key.job);
-    source.bind_text(2, key.name_space);
-    source.bind_text(3, key.source);
-    source.bind_text(4, format);
-    source.bind(5, first.unix_milliseconds);
-    source.bind(6, last.unix_milliseconds);
-    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, source.step());
-    if (!row) return Error{ErrorCode::kIo, "a source of reported steps was not written"};
-    const std::int64_t id = source.integer(0);
-    source.reset();
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t before,
-                               number(database_, "SELECT total_changes()"));
-    FLOPSIGHT_ASSIGN_OR_RETURN(Statement put,
-                               database_.prepare("INSERT OR REPLACE INTO reported_steps VALUES(?, "
-                                                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-    for (const training_logs::Step& step : steps) {
-      put.bind(1, id);
-      bind_step(put, step, now.unix_milliseconds);
+        Statement put,
+        database_.prepare("INSERT OR REPLACE INTO pod_owners VALUES(?, ?, ?, ?, ?)"));
+    for (const PodOwner& owner : owners) {
+      put.bind_text(1, owner.name_space);
+      put.bind_text(2, owner.pod);
+      put.bind_text(3, owner.owner.kind);
+      put.bind_text(4, owner.owner.name);
+      put.bind(5, now.unix_milliseconds);
       FLOPSIGHT_RETURN_IF_ERROR(put.run());
     }
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t after,
-                               number(database_, "SELECT total_changes()"));
-    added = static_cast<std::uint64_t>(
-        after - before);  // replaced ones count again: the limit is a guard, not an account
     return {};
   });
-  FLOPSIGHT_RETURN_IF_ERROR(done);
-  steps_total_ += added;
-  return {};
 }
 
-Result<std::vector<ReportedSteps>> JobBook::reported(std::string_view job,
-                                                     std::string_view name_space,
-                                                     units::Window window) {
+Result<std::vector<PodOwner>> JobBook::owners() {
   const std::scoped_lock lock(mutex_);
   FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement sources,
-      database_.prepare("SELECT id, source, format FROM reported_sources WHERE job = ? "
-                        "AND namespace = ? AND last_unix_milliseconds >= ? AND "
-                        "first_unix_milliseconds < ? ORDER BY source"));
-  sources.bind_text(1, job);
-  sources.bind_text(2, name_space);
-  sources.bind(3, window.start.unix_milliseconds);
-  sources.bind(4, window.end.unix_milliseconds);
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement rows,
-      database_.prepare(
-          "SELECT source_id, attempt, number, has_step, unix_milliseconds, has_time, mfu_ratio, "
-          "flops_per_second_per_gpu, tokens_per_second_per_gpu, tokens_per_second, "
-          "samples_per_second, step_seconds, "
-          "peak_flops_per_second, loss, excluded FROM reported_steps WHERE source_id = ? AND "
-          "unix_milliseconds >= ? "
-          "AND unix_milliseconds < ? ORDER BY attempt, number"));
-  std::vector<ReportedSteps> out;
-  for (;;) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_source, sources.step());
-    if (!is_source) return out;
-    ReportedSteps reported{
-        {std::string(job), std::string(name_space), std::string(sources.text(1))},
-        std::string(sources.text(2)),
-        {}};
-    rows.bind(1, sources.integer(0));
-    rows.bind(2, window.start.unix_milliseconds);
-    rows.bind(3, window.end.unix_milliseconds);
-    for (;;) {
-      FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_row, rows.step());
-      if (!is_row) break;
-      reported.steps.push_back(step_in(rows));
-    }
-    if (!reported.steps.empty()) out.push_back(std::move(reported));
-  }
-}
-
-Result<std::vector<std::pair<std::string, std::string>>> JobBook::reporters(units::Window window) {
-  const std::scoped_lock lock(mutex_);
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement find,
-      database_.prepare(
-          "SELECT DISTINCT job, namespace FROM reported_sources WHERE last_unix_milliseconds >= ? "
-          "AND first_unix_milliseconds < ? ORDER BY job, namespace"));
-  find.bind(1, window.start.unix_milliseconds);
-  find.bind(2, window.end.unix_milliseconds);
-  std::vector<std::pair<std::string, std::string>> out;
+      Statement find, database_.prepare("SELECT namespace, pod, kind, name FROM pod_owners"));
+  std::vector<PodOwner> out;
   for (;;) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
     if (!row) return out;
-    out.emplace_back(find.text(0), find.text(1));
+    out.push_back({std::string(find.text(0)),
+                   std::string(find.text(1)),
+                   {std::string(find.text(2)), std::string(find.text(3))}});
+  }
+}
+
+Status JobBook::put_hosts(std::span<const std::pair<std::string, std::uint32_t>> hosts) {
+  const std::scoped_lock lock(mutex_);
+  return in_transaction(database_, [&]() -> Status {
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement put,
+                               database_.prepare("INSERT OR REPLACE INTO hosts VALUES(?, ?)"));
+    for (const auto& [name, gpu_count] : hosts) {
+      put.bind_text(1, name);
+      put.bind(2, gpu_count);
+      FLOPSIGHT_RETURN_IF_ERROR(put.run());
+    }
+    return {};
+  });
+}
+
+Result<std::vector<std::pair<std::string, std::uint32_t>>> JobBook::hosts() {
+  const std::scoped_lock lock(mutex_);
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement find,
+                             database_.prepare("SELECT name, gpu_count FROM hosts"));
+  std::vector<std::pair<std::string, std::uint32_t>> out;
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+    if (!row) return out;
+    out.emplace_back(find.text(0), static_cast<std::uint32_t>(find.integer(1)));
   }
 }
 
@@ -423,7 +309,8 @@ Result<bool> JobBook::forget(units::Instant before) {
           "told_unix_milliseconds < ?1) LIMIT ?2)",
           "DELETE FROM reported_steps WHERE (source_id, attempt, number) IN (SELECT source_id, "
           "attempt, number FROM reported_steps "
-          "WHERE unix_milliseconds < ?1 LIMIT ?2)"}) {
+          "WHERE unix_milliseconds < ?1 LIMIT ?2)",
+          "DELETE FROM pod_owners WHERE told_unix_milliseconds < ?1 AND ?2 > 0"}) {
       FLOPSIGHT_ASSIGN_OR_RETURN(Statement remove, database_.prepare(sql));
       remove.bind(1, before.unix_milliseconds);
       remove.bind(2, kForgetAtOnce);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "jobs/owners.h"
 #include "schedulers/job.h"
 #include "store/sqlite.h"
 #include "training_logs/report.h"
@@ -45,6 +46,13 @@ struct ReportedSteps {
   ReportedKey key;
   std::string format;
   std::vector<training_logs::Step> steps;  // ascending by attempt and step
+};
+
+// What a pod belongs to (jobs/owners.h).
+struct PodOwner {
+  std::string name_space;
+  std::string pod;
+  jobs::Owner owner;
 };
 
 struct JobBookOptions {
@@ -81,6 +89,13 @@ class JobBook {
                                                     units::Window window);
   // Jobs that reported in the window: (job, namespace).
   base::Result<std::vector<std::pair<std::string, std::string>>> reporters(units::Window window);
+
+  // Told again they stay; not told of for as long as forget() says, they go.
+  base::Status put_owners(std::span<const PodOwner> owners, units::Instant now);
+  base::Result<std::vector<PodOwner>> owners();
+  // Hosts and how many GPUs they have.
+  base::Status put_hosts(std::span<const std::pair<std::string, std::uint32_t>> hosts);
+  base::Result<std::vector<std::pair<std::string, std::uint32_t>>> hosts();
 
   // Small things that a process wants to find again: where a log was read up to.
   base::Status put_note(std::string_view key, std::string_view value);

@@ -203,6 +203,20 @@ TEST_F(JobBookTest, keeps_notes) {
   EXPECT_EQ(*book_->note("log /a"), "13");
 }
 
+TEST_F(JobBookTest, keeps_owners_of_pods_and_gpus_of_hosts) {
+  const std::vector<PodOwner> owners = {{"ml", "w-0", {"PyTorchJob", "llama"}},
+                                        {"ml", "old", {"Job", "x"}}};
+  ASSERT_TRUE(book_->put_owners(owners, Instant{1000}).ok());
+  ASSERT_TRUE(book_->put_owners(std::span(owners).first(1), Instant{5000}).ok());
+  const std::vector<std::pair<std::string, std::uint32_t>> hosts = {{"n1", 8}, {"n2", 4}};
+  ASSERT_TRUE(book_->put_hosts(hosts).ok());
+  ASSERT_TRUE(book_->forget(Instant{2000}).ok());
+  open();
+  ASSERT_EQ(book_->owners()->size(), 1U) << "the one that was not told of again is gone";
+  EXPECT_EQ(book_->owners()->at(0).owner, (jobs::Owner{"PyTorchJob", "llama"}));
+  EXPECT_EQ(*book_->hosts(), hosts);
+}
+
 TEST_F(JobBookTest, ids_that_are_sql_are_ids) {
   const std::string evil = "1'; DROP TABLE scheduler_jobs; --";
   put({job(evil, 0)});

@@ -3,13 +3,17 @@
 // out here, before anything is summed.
 // Threads: the caller holds the store.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "serve/access.h"
 #include "analysis/job_answer.h"
+#include "analysis/families.h"
 #include "analysis/report.h"
+#include "base/regex.h"
+#include "jobs/grouping.h"
 #include "store/store.h"
 
 namespace flopsight::app {
@@ -19,6 +23,9 @@ struct AnswerSettings {
   rollups::FleetOptions fleet;  // its catalogue is borrowed
   analysis::Prices prices;
   bool simulated = false;
+  std::shared_ptr<const jobs::Grouping> grouping;                 // may be null: pods and names as they are
+  std::shared_ptr<const analysis::FamilyRule> families;           // may be null
+  std::shared_ptr<const std::vector<base::Regex>> known_wrong;    // may be null
 };
 
 // The report of stored cells, by any grouping. `with_gpus`: also a row for each GPU, which reads every GPU's cells.

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "serve/demo_fleet.h"
 #include "serve/ingest.h"
+#include "serve/job_service.h"
 #include "jobs/job_file.h"
 #include "parse_file.h"
 #include "serve/routes.h"
@@ -28,6 +29,9 @@ struct Loaded {
   std::shared_ptr<const catalog::DeviceCatalog> catalog;
   analysis::Prices prices;
   std::shared_ptr<const Access> access;
+  std::shared_ptr<const jobs::Grouping> grouping;
+  std::shared_ptr<const analysis::FamilyRule> families;
+  std::shared_ptr<const std::vector<base::Regex>> known_wrong;  // jobs whose own MFU is known to be wrong
 };
 
 Result<std::string> text_of(const std::string& path) {
@@ -40,6 +44,24 @@ base::Status check_exposure(const ServeConfig& c, const Access& access) {
   return base::Error{base::ErrorCode::kInvalid, "listen: " + c.listen + " is not loopback and " +
                                                     (c.web_config.empty() ? "the configuration" : c.web_config) + " gives " +
                                                     (access.tls() ? "no users" : "no TLS") + "; expected both, or allow-insecure"};
+}
+
+base::Status load_job_rules(const ServeConfig& c, Loaded& loaded) {
+  auto grouping = jobs::Grouping::parse(c.groups_patterns);
+  if (!grouping.ok()) return grouping.error().within("groups.patterns");
+  grouping->use_owners(c.groups_owners);
+  loaded.grouping = std::make_shared<const jobs::Grouping>(std::move(grouping).value());
+  auto families = c.families_ignore.empty() ? base::Result<analysis::FamilyRule>(analysis::FamilyRule::builtin()) : analysis::FamilyRule::parse(c.families_ignore);
+  if (!families.ok()) return families.error().within("families.ignore");
+  loaded.families = std::make_shared<const analysis::FamilyRule>(std::move(families).value());
+  std::vector<base::Regex> known_wrong;
+  for (const std::string& expression : c.mfu_known_wrong) {
+    auto regex = base::Regex::parse(expression);
+    if (!regex.ok()) return regex.error().within("mfu.known-wrong");
+    known_wrong.push_back(std::move(regex).value());
+  }
+  loaded.known_wrong = std::make_shared<const std::vector<base::Regex>>(std::move(known_wrong));
+  return {};
 }
 
 Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) {
@@ -64,6 +86,7 @@ Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) 
   FLOPSIGHT_ASSIGN_OR_RETURN(Access access, Access::parse(c.web_config, web, c.tokens_file, tokens));
   loaded.access = std::make_shared<const Access>(std::move(access));
   FLOPSIGHT_RETURN_IF_ERROR(check_exposure(c, *loaded.access));
+  FLOPSIGHT_RETURN_IF_ERROR(load_job_rules(c, loaded));
   return loaded;
 }
 
@@ -102,6 +125,9 @@ RouteSettings route_settings(const Loaded& loaded) {
   auto answers = std::make_shared<AnswerSettings>();
   answers->fleet = fleet_options(loaded);
   answers->prices = loaded.prices;
+  answers->grouping = loaded.grouping;
+  answers->families = loaded.families;
+  answers->known_wrong = loaded.known_wrong;
   return {loaded.config, loaded.access, answers};
 }
 
@@ -144,12 +170,12 @@ class Service {
   base::Status start() {
     FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(ingest_options(loaded_), loaded_.rules));
     for (const std::string& note : ingest_->take_notes()) say(env_, note);
-    if (!loaded_.config.jobs.empty()) {
-      FLOPSIGHT_ASSIGN_OR_RETURN(auto records, parse_file(loaded_.config.jobs, jobs::parse_jobs));
-      ingest_->set_jobs(jobs::JobTable(std::move(records)));
-    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(jobs_, JobService::open(loaded_.config.store, false));
+    if (!jobs_->book().damage().empty()) say(env_, jobs_->book().damage());
+    FLOPSIGHT_RETURN_IF_ERROR(read_jobs_file());
+    attribute(env_.now());
     routes_ = std::make_unique<Routes>(
-        *ingest_, route_settings(loaded_), env_.now, [this] { return scraping_ ? scraping_->targets_json() : "{\"targets\":[]}\n"; },
+        *ingest_, *jobs_, route_settings(loaded_), env_.now, [this] { return scraping_ ? scraping_->targets_json() : "{\"targets\":[]}\n"; },
         [this] { return server_ ? server_->counters() : net::ServerCounters{}; });
     FLOPSIGHT_ASSIGN_OR_RETURN(server_, net::HttpServer::start(
                                             server_options(loaded_),
@@ -209,7 +235,32 @@ class Service {
     return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
   }
 
+  base::Status read_jobs_file() {
+    jobs_file_.clear();
+    if (loaded_.config.jobs.empty()) return {};
+    FLOPSIGHT_ASSIGN_OR_RETURN(jobs_file_, parse_file(loaded_.config.jobs, jobs::parse_jobs));
+    return {};
+  }
+
+  // Hands the fleet who held what, for all slots that are still open.
+  void attribute(units::Instant now) {
+    const ServeConfig& c = loaded_.config;
+    const double back_seconds = c.rollup_gap.value + c.rollup_idle.value + 2 * (c.rollup_late.value + c.rollup_slot.value);
+    std::vector<jobs::JobRecord> records = jobs_file_;
+    auto told = jobs_->records({now - units::Seconds(back_seconds), now + c.rollup_future});
+    if (told.ok()) {
+      records.insert(records.end(), std::make_move_iterator(told->begin()), std::make_move_iterator(told->end()));
+    } else {
+      say(env_, "jobs: " + told.error().message);
+    }
+    ingest_->set_jobs(std::move(records));
+    if (const base::Status kept = jobs_->keep_owners(ingest_->owned_pods(), now); !kept.ok()) {
+      say(env_, "owners of pods: " + kept.error().message);
+    }
+  }
+
   void flush(units::Instant now) {
+    attribute(now);
     const base::Status flushed = ingest_->flush(now);
     const std::string trouble = flushed.ok() ? "" : flushed.error().message;
     // Once, not every minute.
@@ -248,11 +299,16 @@ class Service {
     loaded_.config = loaded->config;
     loaded_.access = loaded->access;
     loaded_.prices = loaded->prices;
+    loaded_.grouping = loaded->grouping;
+    loaded_.families = loaded->families;
+    loaded_.known_wrong = loaded->known_wrong;
+    if (const base::Status jobs = read_jobs_file(); !jobs.ok()) say(env_, "jobs file not read: " + jobs.error().message);
     routes_->replace(route_settings(loaded_));
     ingest_->set_retention({loaded_.config.retention_fine, loaded_.config.retention_middle,
                             loaded_.config.retention_coarse, loaded_.config.retention_bytes});
     scraping_->reload(loaded_.config);
-    say(env_, "configuration reloaded: users, tokens, certificates, prices, retention, query limits, scrape targets");
+    say(env_, "configuration reloaded: users, tokens, certificates, prices, jobs file, groups, families, retention, query limits, "
+               "scrape targets");
   }
 
   const ServeArguments& arguments_;
@@ -260,6 +316,8 @@ class Service {
   Loaded loaded_;
   std::string trouble_;
   std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<JobService> jobs_;
+  std::vector<jobs::JobRecord> jobs_file_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<ScrapeService> scraping_;
   std::unique_ptr<DemoFleet> demo_;

@@ -53,15 +53,21 @@ std::string without_line_ends(std::string_view text) {
 }  // namespace
 
 struct Ingest::Names {
-  tsl::robin_map<std::string, live::MetricUse, TextHash, TextEqual> metrics;
+  struct Use {
+    live::MetricUse metric;
+    bool is_owner = false;  // of kube-state-metrics: says whose a pod is
+
+    bool wanted() const { return is_owner || metric.wanted(); }
+  };
+  tsl::robin_map<std::string, Use, TextHash, TextEqual> metrics;
   tsl::robin_map<wire::LabelsKey, live::LabelSetId, KeyHash> label_sets;
 
   Names() { label_sets.max_load_factor(0.85F); }
 
-  live::MetricUse use_of(std::string_view metric) {
+  Use use_of(std::string_view metric) {
     const auto at = metrics.find(metric);
     if (at != metrics.end()) return at->second;
-    const live::MetricUse use = live::metric_use(metric);
+    const Use use{live::metric_use(metric), jobs::OwnerTable::wants(metric)};
     if (metrics.size() < kNamesMax) metrics.emplace(std::string(metric), use);
     return use;
   }
@@ -96,6 +102,10 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
 
   void series(wire::RemoteWriteSeries& series) override {
     if (series.samples().empty()) return;
+    if (use_.is_owner) {
+      learn_owner(series);
+      return;
+    }
     const wire::LabelsKey key = series.labels_key();
     std::optional<live::LabelSetId> set;
     if ((known_ && known_key_ == key) || knows(key)) {
@@ -105,7 +115,7 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
     }
     for (const wire::RemoteWriteSample& sample : series.samples()) {
       const AddResult result =
-          set ? ingest_.fleet_->add(*set, use_, series.metric(), units::Instant{sample.timestamp_milliseconds},
+          set ? ingest_.fleet_->add(*set, use_.metric, series.metric(), units::Instant{sample.timestamp_milliseconds},
                                     sample.value, now_, segment_)
               : AddResult::kLimit;
       ingest_.count(result);
@@ -127,6 +137,13 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   bool puts_off() const { return puts_off_; }
 
  private:
+  void learn_owner(wire::RemoteWriteSeries& series) {
+    labels_.clear();
+    for (const wire::Label& label : series.labels()) labels_.push_back({label.name, label.value});
+    ingest_.owners_.learn(series.metric(), labels_, series.samples().back().value);
+    ingest_.counters_.samples_of_owners += series.samples().size();
+    answer_.samples += series.samples().size();
+  }
   static std::string first_label(wire::RemoteWriteSeries& series) {
     for (const wire::Label& label : series.labels()) {
       if (label.name == "UUID" || label.name == "gpu") {
@@ -146,7 +163,8 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   units::Instant now_;
   std::uint32_t segment_;
   WriteAnswer& answer_;
-  live::MetricUse use_;
+  Names::Use use_;
+  std::vector<jobs::LabelView> labels_;
   bool known_ = false;
   live::LabelSetId known_set_ = 0;
   wire::LabelsKey known_key_;
@@ -163,15 +181,22 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
       : ingest_(ingest), target_(target), scope_(scope), labels_(labels), now_(now), segment_(segment) {}
 
   void sample(const wire::ExpositionSample& sample) override {
-    const live::MetricUse use = ingest_.names_->use_of(sample.metric);
+    const Names::Use use = ingest_.names_->use_of(sample.metric);
     if (!use.wanted()) {
       ++ingest_.counters_.samples_unwanted;
+      return;
+    }
+    if (use.is_owner) {
+      std::vector<jobs::LabelView> labels;
+      for (const wire::Label& label : sample.labels->labels) labels.push_back({label.name, label.value});
+      ingest_.owners_.learn(sample.metric, labels, sample.value);
+      ++ingest_.counters_.samples_of_owners;
       return;
     }
     const auto set = set_of(*sample.labels);
     const units::Instant time{sample.timestamp_milliseconds.value_or(now_.unix_milliseconds)};
     const AddResult result =
-        set ? ingest_.fleet_->add(*set, use, sample.metric, time, sample.value, now_, segment_) : AddResult::kLimit;
+        set ? ingest_.fleet_->add(*set, use.metric, sample.metric, time, sample.value, now_, segment_) : AddResult::kLimit;
     ingest_.count(result);
     if (result == AddResult::kKept) ingest_.newest_sample_ = std::max(ingest_.newest_sample_, time);
   }

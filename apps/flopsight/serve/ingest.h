@@ -22,7 +22,9 @@
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "jobs/owners.h"
 #include "live/live_fleet.h"
+#include "store/job_book.h"
 #include "store/log.h"
 #include "store/store.h"
 #include "units/time.h"
@@ -58,6 +60,7 @@ struct IngestCounters {
   std::uint64_t samples_unwanted = 0;      // of metrics that nothing is made of
   std::uint64_t samples_duplicate = 0;
   std::uint64_t samples_not_ours = 0;
+  std::uint64_t samples_of_owners = 0;     // of kube-state-metrics: whose a pod is, and when it ended
   std::uint64_t samples_too_old = 0;
   std::uint64_t samples_too_new = 0;
   std::uint64_t samples_over_limit = 0;
@@ -118,8 +121,11 @@ class Ingest {
   // A bounded piece of the store's housekeeping. True: there is more.
   bool maintain(units::Instant now);
 
-  // Who held what, from a jobs file; for what is closed from now on.
-  void set_jobs(jobs::JobTable jobs);
+  // Who held what, from schedulers and jobs files; for what is closed from now on. Pods that kube-state-metrics says have
+  // ended are added to it.
+  void set_jobs(std::vector<jobs::JobRecord> records);
+  // Holders of GPUs that kube-state-metrics knows the owner of.
+  std::vector<store::PodOwner> owned_pods() const;
   void set_retention(const store::Retention& retention);
 
   // The store, locked while the handle lives.
@@ -187,6 +193,7 @@ class Ingest {
   samples::QualityLog quality_;
   std::unique_ptr<live::LiveFleet> fleet_;
   jobs::JobTable jobs_;
+  jobs::OwnerTable owners_;
   std::unique_ptr<wire::RemoteWriteDecoder> decoder_;
   struct Names;  // metric names and label sets, looked up once
   std::unique_ptr<Names> names_;

@@ -186,10 +186,34 @@ bool Ingest::maintain(units::Instant now) {
   return more.ok() && *more;
 }
 
-void Ingest::set_jobs(jobs::JobTable jobs) {
+void Ingest::set_jobs(std::vector<jobs::JobRecord> records) {
   const std::scoped_lock guard(fleet_mutex_);
-  jobs_ = std::move(jobs);
+  for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
+    const samples::Holder& holder = fleet_->holders().at(id);
+    const auto end = owners_.ended(holder.name_space, holder.job);
+    if (!end) continue;
+    jobs::JobRecord record;
+    record.job = holder.job;
+    record.name_space = holder.name_space;
+    record.end = end;
+    record.rule = "kube_pod_completion_time";
+    records.push_back(std::move(record));
+  }
+  jobs_ = jobs::JobTable(std::move(records));
   fleet_->set_jobs(jobs_);
+}
+
+std::vector<store::PodOwner> Ingest::owned_pods() const {
+  const std::scoped_lock guard(fleet_mutex_);
+  std::vector<store::PodOwner> out;
+  if (owners_.pod_count() == 0) return out;
+  for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
+    const samples::Holder& holder = fleet_->holders().at(id);
+    if (auto owner = owners_.owner_of(holder.name_space, holder.job)) {
+      out.push_back({holder.name_space, holder.job, std::move(*owner)});
+    }
+  }
+  return out;
 }
 
 void Ingest::set_retention(const store::Retention& retention) {

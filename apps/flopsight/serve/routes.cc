@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "serve/openapi.h"
+#include "serve/paths.h"
+#include "serve/route_answers.h"
 #include "views/report_views.h"
 #include "views/service_json.h"
 #include "wire/remote_write.h"
@@ -15,33 +17,6 @@ namespace {
 
 using net::ServerRequest;
 using net::ServerResponse;
-
-ServerResponse json(std::string body, int status = 200) {
-  ServerResponse response;
-  response.status = status;
-  response.content_type = "application/json; charset=utf-8";
-  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
-  response.headers.emplace_back("Cache-Control", "no-store");
-  response.body = std::move(body);
-  return response;
-}
-
-ServerResponse failed(int status, std::string_view message) {
-  return json(views::error_json(base::printable(message, 500)), status);
-}
-
-ServerResponse failed(const base::Error& error) {
-  switch (error.code) {
-    case base::ErrorCode::kInvalid: return failed(400, error.message);
-    case base::ErrorCode::kNotFound: return failed(404, error.message);
-    case base::ErrorCode::kUnsupported: return failed(400, error.message);
-    case base::ErrorCode::kLimit: return failed(422, error.message);
-    case base::ErrorCode::kUnavailable: return failed(503, error.message);
-    case base::ErrorCode::kCorrupt:
-    case base::ErrorCode::kIo: return failed(500, error.message);
-  }
-  return failed(500, "");
-}
 
 ServerResponse unauthorized(const Access& access, bool known) {
   if (known) return failed(403, "these credentials do not allow this");
@@ -155,32 +130,12 @@ std::optional<std::string> cut_page(std::vector<T>& rows, std::uint64_t cursor, 
   return std::to_string(cursor + rows.size());
 }
 
-struct PathRule {
-  std::string_view method;
-  std::string_view path;
-  bool is_prefix;
-  std::optional<Role> role;  // none: anybody
-};
-constexpr PathRule kPaths[] = {
-    {"POST", "/api/v1/write", false, Role::kIngest}, {"GET", "/api/v1/fleet", false, Role::kRead},
-    {"GET", "/api/v1/jobs", false, Role::kRead},     {"GET", "/api/v1/jobs/", true, Role::kRead},
-    {"GET", "/api/v1/targets", false, Role::kAdmin}, {"GET", "/metrics", false, Role::kRead},
-    {"GET", "/api/v1/openapi.json", false, std::nullopt}, {"GET", "/healthz", false, std::nullopt},
-    {"GET", "/readyz", false, std::nullopt},         {"GET", "/", false, std::nullopt},
-};
-
-const PathRule* rule_of(std::string_view path) {
-  for (const PathRule& rule : kPaths) {
-    if (rule.is_prefix ? path.starts_with(rule.path) : path == rule.path) return &rule;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-Routes::Routes(Ingest& ingest, RouteSettings settings, std::function<units::Instant()> now,
+Routes::Routes(Ingest& ingest, JobService& jobs, RouteSettings settings, std::function<units::Instant()> now,
                std::function<std::string()> targets, std::function<net::ServerCounters()> server_counters)
     : ingest_(ingest),
+      jobs_(jobs),
       now_(std::move(now)),
       targets_(std::move(targets)),
       server_counters_(std::move(server_counters)),
@@ -197,12 +152,12 @@ void Routes::replace(RouteSettings settings) {
 }
 
 std::optional<ServerResponse> Routes::head(const ServerRequest& head) const {
-  const PathRule* rule = rule_of(head.path);
-  if (rule == nullptr) return failed(404, "no such path; /api/v1/openapi.json has all");
-  const bool is_head = head.method == "HEAD" && rule->method == "GET";
-  if (head.method != rule->method && !is_head) {
-    ServerResponse response = failed(405, "expected " + std::string(rule->method));
-    response.headers.emplace_back("Allow", std::string(rule->method));
+  const FoundPath found = find_path(head.method, head.path);
+  if (found.allowed.empty()) return failed(404, "no such path; /api/v1/openapi.json has all");
+  const PathRule* rule = found.rule;
+  if (rule == nullptr) {
+    ServerResponse response = failed(405, "expected " + found.allowed);
+    response.headers.emplace_back("Allow", found.allowed);
     return response;
   }
   const auto settings = current();
@@ -211,7 +166,7 @@ std::optional<ServerResponse> Routes::head(const ServerRequest& head) const {
     ++counters_.unauthorized;
     return unauthorized(*settings->access, false);
   }
-  if (rule->role == Role::kIngest) {
+  if (rule->path == "/api/v1/write") {
     if (!wire::remote_write_version(head.header("content-type"))) {
       return failed(415, "expected application/x-protobuf, with proto=prometheus.WriteRequest or "
                          "proto=io.prometheus.write.v2.Request where it says one");
@@ -239,7 +194,7 @@ ServerResponse Routes::handle(const ServerRequest& request) {
 }
 
 ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSettings& settings) {
-  const PathRule* rule = rule_of(request.path);
+  const PathRule* rule = find_path(request.method, request.path).rule;
   if (rule == nullptr) return failed(404, "no such path");
   if (!rule->role) {
     if (request.path == "/api/v1/openapi.json") return json(std::string(openapi_document()));
@@ -266,6 +221,7 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
   if (!caller) return unauthorized(*settings.access, false);
   if (!caller->may(*rule->role)) return unauthorized(*settings.access, true);
   if (request.path == "/api/v1/write") return write(request);
+  if (request.method == "POST") return request.path == "/api/v1/jobs" ? tell_jobs(request) : tell_mfu(request);
   return query(request, settings, *caller);
 }
 

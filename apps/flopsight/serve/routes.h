@@ -12,6 +12,7 @@
 #include "serve/access.h"
 #include "serve/answer.h"
 #include "serve/ingest.h"
+#include "serve/job_service.h"
 #include "net/http_server.h"
 #include "serve/self_metrics.h"
 #include "serve/serve_config.h"
@@ -28,8 +29,8 @@ struct RouteSettings {
 
 class Routes {
  public:
-  // `ingest` is borrowed. `now`: the wall clock. `targets`: JSON of the scrape targets' health.
-  Routes(Ingest& ingest, RouteSettings settings, std::function<units::Instant()> now,
+  // `ingest` and `jobs` are borrowed. `now`: the wall clock. `targets`: JSON of the scrape targets' health.
+  Routes(Ingest& ingest, JobService& jobs, RouteSettings settings, std::function<units::Instant()> now,
          std::function<std::string()> targets, std::function<net::ServerCounters()> server_counters);
 
   std::optional<net::ServerResponse> head(const net::ServerRequest& head) const;
@@ -45,6 +46,8 @@ class Routes {
   std::shared_ptr<const RouteSettings> current() const;
   net::ServerResponse dispatch(const net::ServerRequest& request, const RouteSettings& settings);
   net::ServerResponse write(const net::ServerRequest& request);
+  net::ServerResponse tell_jobs(const net::ServerRequest& request);
+  net::ServerResponse tell_mfu(const net::ServerRequest& request);
   net::ServerResponse query(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse fleet(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
@@ -52,6 +55,7 @@ class Routes {
   AnswerSettings answer_settings(const RouteSettings& settings) const;
 
   Ingest& ingest_;
+  JobService& jobs_;
   std::function<units::Instant()> now_;
   std::function<std::string()> targets_;
   std::function<net::ServerCounters()> server_counters_;

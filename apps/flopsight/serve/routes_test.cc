@@ -47,6 +47,9 @@ class Routed : public testing::Test, public test::IngestHarness {
     }
     flush(true);
     now_ = after(3'600);
+    auto jobs = JobService::open(folder_.path() + "/" + name_, false);
+    EXPECT_TRUE(jobs.ok()) << jobs.error().message;
+    jobs_ = std::move(jobs).value();
     set("");
   }
 
@@ -63,7 +66,7 @@ class Routed : public testing::Test, public test::IngestHarness {
       routes_->replace(settings);
       return;
     }
-    routes_ = std::make_unique<Routes>(*ingest_, settings, [this] { return now_; }, [] { return std::string("{\"targets\":[]}\n"); },
+    routes_ = std::make_unique<Routes>(*ingest_, *jobs_, settings, [this] { return now_; }, [] { return std::string("{\"targets\":[]}\n"); },
                                        [] { return net::ServerCounters{}; });
     routes_->set_ready(true);
   }
@@ -89,6 +92,13 @@ class Routed : public testing::Test, public test::IngestHarness {
     request.body = message.body();
     return ask(request);
   }
+  ServerResponse tell(const std::string& path, const std::string& body) {
+    ServerRequest request;
+    request.method = "POST";
+    request.path = path;
+    request.body = body;
+    return ask(request);
+  }
   test::Value json(const std::string& path, const LabelTexts& query = {}, const std::string& token = "") {
     const ServerResponse response = get(path, query, token);
     EXPECT_EQ(response.status, 200) << path << " " << response.body;
@@ -112,6 +122,7 @@ class Routed : public testing::Test, public test::IngestHarness {
   }
 
   ServeConfig config_;
+  std::unique_ptr<JobService> jobs_;
   std::unique_ptr<Routes> routes_;
 };
 
@@ -369,13 +380,16 @@ TEST_F(Routed, the_openapi_document_names_every_path_and_no_other) {
     std::string real = path;
     if (const std::size_t at = real.find("{id}"); at != std::string::npos) real.replace(at, 4, id_of("a-0"));
     for (const auto& [method, operation] : *methods.as_object()) {
-      const int status = method == "post" ? post(Message(), {{"content-type", "application/x-protobuf"}}).status : get(real).status;
+      const int status = method != "post"           ? get(real).status
+                         : path == "/api/v1/write" ? post(Message(), {{"content-type", "application/x-protobuf"}}).status
+                         : path == "/api/v1/jobs"  ? tell(real, R"([{"id": "1", "start": 1}])").status
+                                                   : tell(real, R"({"mfu_ratio": 0.4})").status;
       EXPECT_LT(status, 300) << method << " " << path;
       ASSERT_NE(operation.find("responses"), nullptr) << path;
     }
   }
   EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/gpus",
-                                 "/api/v1/jobs/{id}/series", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/write", "/healthz",
+                                 "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/series", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/write", "/healthz",
                                  "/metrics", "/readyz"));
 }
 

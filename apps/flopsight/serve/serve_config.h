@@ -46,6 +46,10 @@ struct ServeConfig {
   std::string gpu_catalog;
   std::string prices;
   std::string jobs;
+  std::vector<std::string> groups_patterns;
+  bool groups_owners = true;
+  std::vector<std::string> families_ignore;
+  std::vector<std::string> mfu_known_wrong;
   bool metrics_per_gpu = true;
 
   std::uint64_t limits_body_bytes = 32 << 20;

@@ -1,0 +1,159 @@
+#include "serve/job_service.h"
+
+#include <algorithm>
+
+namespace flopsight::app {
+namespace {
+
+using base::Result;
+using base::Status;
+
+constexpr units::Seconds kTellAgain{6 * 3600.0};
+constexpr std::uint64_t kRecordsMax = 1'000'000;
+
+std::string attributed_by(const schedulers::Job& job) {
+  return job.source.empty() ? "told" : job.source.substr(0, job.source.find(','));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<JobService>> JobService::open(const std::string& folder, bool read_only) {
+  store::JobBookOptions options;
+  options.read_only = read_only;
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<store::JobBook> book,
+                             store::JobBook::open(folder, options));
+  std::unique_ptr<JobService> service(new JobService(std::move(book)));
+  FLOPSIGHT_RETURN_IF_ERROR(service->load());
+  return service;
+}
+
+Status JobService::load() {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto hosts, book_->hosts());
+  for (const auto& [name, gpu_count] : hosts) gpus_of_host_[name] = gpu_count;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::PodOwner> owners, book_->owners());
+  for (const store::PodOwner& pod : owners) owners_[{pod.name_space, pod.pod}] = pod.owner;
+  return {};
+}
+
+Result<store::JobBook::Put> JobService::tell(std::span<const schedulers::Job> jobs,
+                                             units::Instant now) {
+  return book_->put_jobs(jobs, now);
+}
+
+Status JobService::tell_nodes(std::span<const schedulers::Node> nodes) {
+  std::vector<std::pair<std::string, std::uint32_t>> changed;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const schedulers::Node& node : nodes) {
+      if (!node.gpu_count) continue;
+      const auto [at, is_new] = gpus_of_host_.emplace(node.name, *node.gpu_count);
+      if (!is_new && at->second == *node.gpu_count) continue;
+      at->second = *node.gpu_count;
+      changed.emplace_back(node.name, *node.gpu_count);
+    }
+  }
+  return changed.empty() ? Status() : book_->put_hosts(changed);
+}
+
+Status JobService::tell_reported(const store::ReportedKey& key, std::string_view format,
+                                 std::span<const training_logs::Step> steps, units::Instant now) {
+  return book_->put_reported(key, format, steps, now);
+}
+
+void JobService::listed(const std::string& cluster, units::Instant time) {
+  const std::scoped_lock lock(mutex_);
+  listed_[cluster] = time;
+}
+
+schedulers::Job JobService::with_life(store::ToldJob told) const {
+  schedulers::Job job = std::move(told.job);
+  const auto listed = listed_.find(job.cluster);
+  // Whatever became of it, the scheduler no longer lists it: it held its GPUs at least until it was
+  // last told of.
+  if (!job.end && listed != listed_.end() && told.told < listed->second) {
+    job.end = std::max(told.told, *job.start);
+    job.state = "GONE";
+  }
+  return job;
+}
+
+Result<std::vector<jobs::JobRecord>> JobService::records(units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::ToldJob> told, book_->jobs(window, kRecordsMax));
+  const std::scoped_lock lock(mutex_);
+  std::vector<schedulers::Node> nodes;
+  for (const auto& [name, count] : gpus_of_host_) {
+    nodes.emplace_back().name = name;
+    nodes.back().gpu_count = count;
+  }
+  std::vector<jobs::JobRecord> records;
+  for (store::ToldJob& one : told) {
+    const schedulers::Job job = with_life(std::move(one));
+    for (jobs::JobRecord& record : schedulers::to_records(job, nodes).records) {
+      record.rule = attributed_by(job);
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+Status JobService::keep_owners(const std::vector<store::PodOwner>& pods, units::Instant now) {
+  std::vector<store::PodOwner> told;
+  {
+    const std::scoped_lock lock(mutex_);
+    // All of them from time to time, so that those still told of are not forgotten.
+    const bool everything = (now - owners_told_).value > kTellAgain.value;
+    if (everything) owners_told_ = now;
+    for (const store::PodOwner& pod : pods) {
+      const auto [at, is_new] = owners_.try_emplace({pod.name_space, pod.pod}, pod.owner);
+      if (is_new || everything || !(at->second == pod.owner)) told.push_back(pod);
+      at->second = pod.owner;
+    }
+  }
+  return told.empty() ? Status() : book_->put_owners(told, now);
+}
+
+jobs::Grouping::OwnerOf JobService::owner_of() const {
+  return
+      [this](const std::string& name_space, const std::string& pod) -> std::optional<jobs::Owner> {
+        const std::scoped_lock lock(mutex_);
+        const auto at = owners_.find({name_space, pod});
+        return at == owners_.end() ? std::nullopt : std::optional(at->second);
+      };
+}
+
+Result<std::vector<schedulers::Job>> JobService::runs_of(const samples::Holder& holder,
+                                                         units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::ToldJob> told,
+                             book_->runs(holder.job, std::nullopt));
+  const std::scoped_lock lock(mutex_);
+  std::vector<schedulers::Job> runs;
+  for (store::ToldJob& one : told) {
+    if (!holder.name_space.empty() && !one.job.cluster.empty() &&
+        one.job.cluster != holder.name_space)
+      continue;
+    schedulers::Job job = with_life(std::move(one));
+    if (*job.start >= window.end || (job.end && *job.end <= window.start)) continue;
+    runs.push_back(std::move(job));
+  }
+  return runs;
+}
+
+Result<std::optional<analysis::Reported>> JobService::reported_of(const samples::Holder& holder,
+                                                                  units::Window window) {
+  std::optional<analysis::Reported> best;
+  std::vector<std::string> name_spaces = {holder.name_space};
+  if (!holder.name_space.empty()) name_spaces.emplace_back();  // who reported may not have known it
+  for (const std::string& name_space : name_spaces) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::ReportedSteps> sources,
+                               book_->reported(holder.job, name_space, window));
+    for (const store::ReportedSteps& source : sources) {
+      analysis::Reported reported =
+          analysis::reported_of(source.key.source, source.format, source.steps);
+      if (!best || reported.steps_used > best->steps_used) best = std::move(reported);
+    }
+    if (best) break;
+  }
+  return best;
+}
+
+}  // namespace flopsight::app

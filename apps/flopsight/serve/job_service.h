@@ -1,0 +1,78 @@
+#pragma once
+// Jobs as the service knows them: told by schedulers, files, the API and kube-state-metrics, kept
+// in the book of jobs, and handed on as what the fleet needs (who holds which GPUs) and what
+// answers need (which pods are one job, what a job said of itself).
+//
+// Threads: any.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/reported.h"
+#include "base/result.h"
+#include "jobs/grouping.h"
+#include "jobs/job_file.h"
+#include "schedulers/job.h"
+#include "store/job_book.h"
+#include "units/time.h"
+
+namespace flopsight::app {
+
+class JobService {
+ public:
+  static base::Result<std::unique_ptr<JobService>> open(const std::string& folder, bool read_only);
+
+  // Durable when it returns.
+  base::Result<store::JobBook::Put> tell(std::span<const schedulers::Job> jobs, units::Instant now);
+  // How many GPUs hosts have, which places jobs that hold whole hosts.
+  base::Status tell_nodes(std::span<const schedulers::Node> nodes);
+  base::Status tell_reported(const store::ReportedKey& key, std::string_view format,
+                             std::span<const training_logs::Step> steps, units::Instant now);
+
+  // A whole listing of a cluster's jobs was read at that time: what it did not list, and never
+  // ended, is over.
+  void listed(const std::string& cluster, units::Instant time);
+
+  // Who held what in the window, for the table that attributes GPUs. Jobs whose GPUs are not said
+  // are left out.
+  base::Result<std::vector<jobs::JobRecord>> records(units::Window window);
+
+  // Owners of pods are kept, so that pods of the past have theirs after a restart.
+  base::Status keep_owners(const std::vector<store::PodOwner>& pods, units::Instant now);
+  // For Grouping::group_of; the service outlives it.
+  jobs::Grouping::OwnerOf owner_of() const;
+
+  // Runs of a holder's job in the window, ascending by start; of the holder's cluster where it
+  // names one.
+  base::Result<std::vector<schedulers::Job>> runs_of(const samples::Holder& holder,
+                                                     units::Window window);
+  // The source with the most steps that count in the window; nothing when the job said nothing of
+  // itself.
+  base::Result<std::optional<analysis::Reported>> reported_of(const samples::Holder& holder,
+                                                              units::Window window);
+  base::Result<std::vector<std::pair<std::string, std::string>>> reporters(units::Window window) {
+    return book_->reporters(window);
+  }
+
+  store::JobBook& book() { return *book_; }
+
+ private:
+  explicit JobService(std::unique_ptr<store::JobBook> book) : book_(std::move(book)) {}
+  base::Status load();
+  schedulers::Job with_life(store::ToldJob told) const;  // mutex_ held
+
+  std::unique_ptr<store::JobBook> book_;
+  mutable std::mutex mutex_;
+  std::map<std::string, units::Instant> listed_;  // by cluster
+  std::map<std::string, std::uint32_t> gpus_of_host_;
+  units::Instant owners_told_;
+  std::map<std::pair<std::string, std::string>, jobs::Owner> owners_;  // by namespace and pod
+};
+
+}  // namespace flopsight::app

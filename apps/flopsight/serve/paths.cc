@@ -1,0 +1,41 @@
+#include "serve/paths.h"
+
+namespace flopsight::app {
+namespace {
+
+constexpr PathRule kPaths[] = {
+    {"POST", "/api/v1/write", "", Role::kIngest},
+    {"GET", "/api/v1/fleet", "", Role::kRead},
+    {"GET", "/api/v1/jobs", "", Role::kRead},
+    {"POST", "/api/v1/jobs", "", Role::kIngest},
+    {"POST", "/api/v1/jobs/", "/mfu", Role::kIngest},
+    {"GET", "/api/v1/jobs/", "", Role::kRead},
+    {"GET", "/api/v1/targets", "", Role::kAdmin},
+    {"GET", "/metrics", "", Role::kRead},
+    {"GET", "/api/v1/openapi.json"},
+    {"GET", "/healthz"},
+    {"GET", "/readyz"},
+    {"GET", "/"},
+};
+
+bool is_of(const PathRule& rule, std::string_view path) {
+  if (rule.path.size() < 2 || !rule.path.ends_with('/')) return path == rule.path;
+  return path.starts_with(rule.path) && path.ends_with(rule.suffix) &&
+         path.size() > rule.path.size() + rule.suffix.size();
+}
+
+}  // namespace
+
+FoundPath find_path(std::string_view method, std::string_view path) {
+  FoundPath found;
+  if (method == "HEAD") method = "GET";
+  for (const PathRule& rule : kPaths) {
+    if (!is_of(rule, path)) continue;
+    if (rule.method == method && found.rule == nullptr) found.rule = &rule;
+    if (!found.allowed.empty()) found.allowed += ", ";
+    found.allowed += rule.method;
+  }
+  return found;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,91 @@
+#include <array>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "schedulers/job_json.h"
+#include "serve/route_answers.h"
+#include "serve/routes.h"
+#include "serve/told.h"
+
+// What others tell by POST: jobs, and how fast a job says it trains. Answered once it is durable.
+
+namespace flopsight::app {
+
+using base::json::Object;
+using base::json::Value;
+using net::ServerRequest;
+using net::ServerResponse;
+
+namespace {
+
+constexpr std::size_t kJobIdBytesMax = 1'000;
+
+// Full is for later; all else is the sender's to mend.
+ServerResponse not_kept(const base::Error& error) {
+  ServerResponse response =
+      error.code == base::ErrorCode::kLimit ? failed(503, error.message) : failed(error);
+  if (response.status == 503) response.headers.emplace_back("Retry-After", "60");
+  return response;
+}
+
+// "job@namespace", or a job of no namespace.
+store::ReportedKey key_of(std::string_view id, std::string source) {
+  const std::size_t at = id.rfind('@');
+  if (at == std::string_view::npos) return {std::string(id), "", std::move(source)};
+  return {std::string(id.substr(0, at)), std::string(id.substr(at + 1)), std::move(source)};
+}
+
+}  // namespace
+
+ServerResponse Routes::tell_jobs(const ServerRequest& request) {
+  const auto told = schedulers::parse_told_jobs(request.body);
+  if (!told.ok()) return failed(400, told.error().message);
+  std::vector<schedulers::Job> jobs = *told;
+  for (schedulers::Job& job : jobs) {
+    if (job.source.empty()) job.source = "api";
+  }
+  const auto put = jobs_.tell(jobs, now_());
+  if (!put.ok()) return not_kept(put.error());
+  return json(base::json::dump(Object{{"added", put->added},
+                                      {"changed", put->changed},
+                                      {"unchanged", put->unchanged},
+                                      {"not_started", put->not_started}},
+                               0) +
+              "\n");
+}
+
+ServerResponse Routes::tell_mfu(const ServerRequest& request) {
+  constexpr std::string_view kPrefix = "/api/v1/jobs/", kSuffix = "/mfu";
+  const std::string_view path = request.path;
+  const std::string_view id =
+      path.substr(kPrefix.size(), path.size() - kPrefix.size() - kSuffix.size());
+  if (id.empty() || id.size() > kJobIdBytesMax || id.starts_with('@'))
+    return failed(400, "the path has no job: expected /api/v1/jobs/ID/mfu");
+  const auto told = parse_told_steps(request.body);
+  if (!told.ok())
+    return failed(told.error().code == base::ErrorCode::kLimit ? 422 : 400, told.error().message);
+  const store::ReportedKey key = key_of(id, told->source);
+  if (const base::Status put = jobs_.tell_reported(key, "api", told->steps, now_()); !put.ok())
+    return not_kept(put.error());
+  std::array<std::uint64_t, training_logs::kExclusionCount> excluded{};
+  for (const training_logs::Step& step : told->steps) {
+    if (step.excluded) ++excluded[static_cast<std::size_t>(*step.excluded)];
+  }
+  Object reasons;
+  for (std::size_t i = 0; i < excluded.size(); ++i) {
+    if (excluded[i] > 0) {
+      reasons.emplace_back(
+          std::string(training_logs::exclusion_name(static_cast<training_logs::Exclusion>(i))),
+          excluded[i]);
+    }
+  }
+  return json(base::json::dump(
+                  Object{{"job", key.job},
+                         {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)},
+                         {"steps", static_cast<std::uint64_t>(told->steps.size())},
+                         {"excluded", std::move(reasons)}},
+                  0) +
+              "\n");
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,63 @@
+#include "analysis/reported.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace flopsight::analysis {
+namespace {
+
+using training_logs::Step;
+
+std::optional<double> median(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+// Of what `value` gives of each used step.
+template <typename Value>
+std::optional<double> median_of(std::span<const Step> steps, Value value) {
+  std::vector<double> values;
+  for (const Step& step : steps) {
+    if (step.excluded) continue;
+    if (const std::optional<double> found = value(step)) values.push_back(*found);
+  }
+  return median(std::move(values));
+}
+
+std::optional<double> implied_peak(const Step& step) {
+  if (step.peak_flops_per_second) return step.peak_flops_per_second;
+  if (!step.mfu_ratio || !step.flops_per_second_per_gpu || *step.mfu_ratio <= 0)
+    return std::nullopt;
+  return *step.flops_per_second_per_gpu / *step.mfu_ratio;
+}
+
+}  // namespace
+
+Reported reported_of(std::string source, std::string format, std::span<const Step> steps) {
+  Reported out;
+  out.source = std::move(source);
+  out.format = std::move(format);
+  for (const Step& step : steps) {
+    if (step.excluded) {
+      ++out.steps_excluded;
+      continue;
+    }
+    ++out.steps_used;
+    if (!step.time) continue;
+    out.first = std::min(out.first.value_or(*step.time), *step.time);
+    out.last = std::max(out.last.value_or(*step.time), *step.time);
+  }
+  out.mfu_ratio = median_of(steps, [](const Step& step) { return step.mfu_ratio; });
+  out.flops_per_second_per_gpu =
+      median_of(steps, [](const Step& step) { return step.flops_per_second_per_gpu; });
+  out.tokens_per_second_per_gpu =
+      median_of(steps, [](const Step& step) { return step.tokens_per_second_per_gpu; });
+  out.step_seconds = median_of(steps, [](const Step& step) { return step.step_seconds; });
+  out.peak_flops_per_second_implied = median_of(steps, implied_peak);
+  return out;
+}
+
+}  // namespace flopsight::analysis
