@@ -28,4 +28,4 @@ OWNERS = {
 # The C and POSIX headers in use; anything else with a dot or a slash is a library without an owner.
 SYSTEM_HEADER = re.compile(
     r"[a-z_0-9]+|(?:sys|arpa|netinet)/\w+\.h|"
-    r"(?:dlfcn|fcntl|malloc|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h")
+    r"(?:dlfcn|fcntl|glob|malloc|netdb|poll|pthread|sched|signal|spawn|termios|unistd)\.h")

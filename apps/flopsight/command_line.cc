@@ -141,6 +141,13 @@ std::string one_line(const std::string& text) {
   return base::printable(base::split(std::string(base::trim(text)), '\n').front(), 300);
 }
 
+// The settings of a command, or what is wrong with them.
+template <typename Arguments>
+CommandLine checked(const Arguments& arguments, const std::string& command, const std::optional<std::string>& mistake) {
+  if (mistake) return Said{kExitUsage, "flopsight " + command + ": " + *mistake + "\n"};
+  return arguments;
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
@@ -169,6 +176,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   ImportTexts import_texts;
   CLI::App* import_app = app.add_subcommand("import", "history into the store: from a server or from files");
   add_import(*import_app, import, import_texts);
+  LogsArguments logs;
+  LogsTexts logs_texts;
+  CLI::App* logs_app = app.add_subcommand("logs", "what training jobs printed about their own speed");
+  add_logs(*logs_app, logs, logs_texts);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -180,23 +191,16 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return Said{kExitUsage, "flopsight: " + one_line(error.what()) + "; see flopsight --help\n"};
   }
   if (docs_app->parsed()) return docs;
-  if (simulate_app->parsed()) {
-    if (const auto mistake = set_simulate(simulate, simulate_texts)) {
-      return Said{kExitUsage, "flopsight simulate: " + *mistake + "\n"};
-    }
-    return simulate;
-  }
+  if (simulate_app->parsed()) return checked(simulate, "simulate", set_simulate(simulate, simulate_texts));
   if (serve_app->parsed()) {
     set_serve(serve, *serve_app, serve_texts);
     return serve;
   }
   if (check_app->parsed()) return check;
-  if (import_app->parsed()) {
-    if (const auto mistake = set_import(import, import_texts)) return Said{kExitUsage, "flopsight import: " + *mistake + "\n"};
-    return import;
-  }
+  if (import_app->parsed()) return checked(import, "import", set_import(import, import_texts));
+  if (logs_app->parsed()) return checked(logs, "logs", set_logs(logs, logs_texts));
   if (!report_app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, simulate, logs, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_times(report, texts)) return *said;
   if (const auto said = set_choices(report, texts)) return *said;

@@ -11,6 +11,7 @@
 #include "serve/command_serve.h"
 #include "http_arguments.h"
 #include "import/import_options.h"
+#include "logs/logs_options.h"
 #include "simulate/simulate_options.h"
 #include "units/time.h"
 
@@ -53,7 +54,7 @@ struct Said {
 };
 
 using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
-                                 ImportArguments, Said>;
+                                 ImportArguments, LogsArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

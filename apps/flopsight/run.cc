@@ -5,6 +5,7 @@
 #include "command_docs.h"
 #include "import/command_import.h"
 #include "command_line.h"
+#include "logs/command_logs.h"
 #include "report/command_report.h"
 #include "simulate/command_simulate.h"
 
@@ -21,6 +22,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const ServeArguments* serve = std::get_if<ServeArguments>(&line)) return run_serve(*serve, env);
   if (const CheckConfigArguments* check = std::get_if<CheckConfigArguments>(&line)) return run_check_config(*check, env);
   if (const ImportArguments* import = std::get_if<ImportArguments>(&line)) return run_import(*import, env);
+  if (const LogsArguments* logs = std::get_if<LogsArguments>(&line)) return run_logs(*logs, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

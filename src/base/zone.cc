@@ -211,14 +211,15 @@ Result<Zone> Zone::parse(std::string_view tzif, std::string name) {
     if (when < -100'000'000'000 || when > 100'000'000'000) continue;
     data->transitions.push_back({when, offset_of(type)});
   }
-  for (const Data::Transition& transition : data->transitions) {
-    if (transition.offset < -2 * kDay || transition.offset > 2 * kDay) return corrupt("an offset of days");
-  }
+  const auto too_far = [](std::int64_t offset) { return offset < -2 * kDay || offset > 2 * kDay; };
+  bool far = too_far(data->first_offset);
+  for (const Data::Transition& transition : data->transitions) far |= too_far(transition.offset);
+  if (far) return corrupt("an offset of days");
   std::string_view footer = second ? tzif.substr(at + body_bytes()) : std::string_view();
   if (footer.size() >= 2 && footer.front() == '\n') {
     footer = footer.substr(1, footer.find('\n', 1) - 1);
     Footer rule;
-    if (!footer.empty() && !rule.parse(footer)) return corrupt("a rule that cannot be read: " + printable(footer, 60));
+    if (!footer.empty() && (!rule.parse(footer) || too_far(rule.standard) || too_far(rule.summer))) return corrupt("a rule that cannot be read: " + printable(footer, 60));
     if (!footer.empty()) data->add_rule(rule);
   }
   return Zone(std::move(data));

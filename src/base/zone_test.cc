@@ -83,6 +83,13 @@ TEST(Zone, what_is_no_zone_is_said) {
   }
 }
 
+TEST(Zone, an_offset_of_days_is_corrupt) {
+  std::string bytes = "TZif1" + std::string(15, '\0') + std::string(16, '\0');
+  bytes += std::string("\0\0\0\1\0\0\0\4", 8);
+  EXPECT_TRUE(Zone::parse(bytes + std::string("\0\0\x0E\x10\0\0", 6) + std::string("CET\0", 4), "near").ok());
+  EXPECT_FALSE(Zone::parse(bytes + std::string("\0\x4F\xFC\0\0\0", 6) + std::string("CET\0", 4), "far").ok());
+}
+
 TEST(Zone, a_file_cut_anywhere_is_corrupt_or_a_zone) {
   const Result<std::string> whole = read_file("/usr/share/zoneinfo/Europe/Berlin");
   ASSERT_TRUE(whole.ok());

@@ -112,7 +112,7 @@ void card_leaf(const yaml::Value& leaf, const std::string& label, std::vector<St
 }  // namespace
 
 bool read_mllog(std::string_view text, Settings& settings, Extract& extract) {
-  const std::size_t at = text.find(kMllog);
+  const std::size_t at = find_word(text, kMllog);
   if (at == std::string_view::npos) return false;
   const base::Result<json::Value> record = json::parse(text.substr(at + kMllog.size()));
   const json::Value* key = record.ok() ? record->find("key") : nullptr;

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "training_logs/figure_internal.h"
@@ -92,6 +93,38 @@ std::optional<Unit> parse_unit(std::string_view text) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<Meaning> meaning_named(std::string_view name) {
+  constexpr std::pair<std::string_view, Meaning> kNames[] = {
+      {"step", Meaning::kStep},
+      {"loss", Meaning::kLoss},
+      {"mfu", Meaning::kMfu},
+      {"flops_per_gpu", Meaning::kFlopsPerGpu},
+      {"tokens_per_gpu", Meaning::kTokensPerGpu},
+      {"tokens", Meaning::kTokens},
+      {"samples", Meaning::kSamples},
+      {"step_time", Meaning::kStepTime},
+      {"batches", Meaning::kBatchRate},
+      {"peak", Meaning::kPeak},
+  };
+  for (const auto& [known, meaning] : kNames) {
+    if (known == name) return meaning;
+  }
+  return std::nullopt;
+}
+
+std::string_view example_unit(Meaning meaning) {
+  switch (dimension_of(meaning)) {
+    case Dimension::kRatio: return "\"%\" or ratio";
+    case Dimension::kTime: return "s or ms";
+    case Dimension::kFlopRate: return "FLOP/s or TFLOP/s";
+    case Dimension::kTokenRate: return "tokens/s";
+    case Dimension::kSampleRate: return "samples/s";
+    case Dimension::kBatchRate: return "it/s or s/it";
+    case Dimension::kNumber: break;
+  }
+  return "number";
 }
 
 Dimension dimension_of(Meaning meaning) {

@@ -242,16 +242,16 @@ std::span<const Format> formats() { return kFormats; }
 
 bool matches(const Format& format, std::string_view text) {
   for (const std::string_view word : format.all) {
-    if (text.find(word) == std::string_view::npos) return false;
+    if (find_word(text, word) == std::string_view::npos) return false;
   }
   for (const std::string_view word : format.any) {
-    if (text.find(word) != std::string_view::npos) return true;
+    if (find_word(text, word) != std::string_view::npos) return true;
   }
   return format.any.empty();
 }
 
 bool extract_field(const Field& field, std::string_view text, Extract& out) {
-  for (std::size_t at = text.find(field.key); at != std::string_view::npos; at = text.find(field.key, at + 1)) {
+  for (std::size_t at = find_word(text, field.key); at != std::string_view::npos; at = find_word(text, field.key, at + 1)) {
     const std::size_t end = at + field.key.size();
     if (field.place == Field::Place::kBefore) {
       std::size_t to = at;
@@ -289,6 +289,19 @@ void extract(const Format& format, std::string_view text, Extract& out) {
     if (!has(out.step, field.meaning)) (void)extract_field(field, text, out);
   }
   if (format.more != nullptr) format.more(text, out);
+}
+
+bool known_format(std::string_view name) {
+  for (const Format& format : kFormats) {
+    if (format.name == name) return true;
+  }
+  return name == "mlperf";
+}
+
+std::string format_names() {
+  std::string names;
+  for (const Format& format : kFormats) names += std::string(format.name) + ", ";
+  return names + "or mlperf";
 }
 
 const Field* column_field(std::string_view name) {

@@ -16,7 +16,13 @@ std::size_t line_end(std::string_view text, std::size_t from) {
 }
 
 std::uint64_t count_newlines(std::string_view text) {
-  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  // memchr is many times faster than a loop over bytes, which the compiler does not turn into vector instructions.
+  std::uint64_t count = 0;
+  for (const char* at = text.data(); at < text.data() + text.size(); ++at, ++count) {
+    at = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(text.data() + text.size() - at)));
+    if (at == nullptr) break;
+  }
+  return count;
 }
 
 }  // namespace
@@ -99,15 +105,16 @@ void LineReader::block(std::string_view text) {
     line(text, at, end);
     at = end + 1;
   }
-  while (at < text.size() && words_ != nullptr) {
-    const std::size_t found = words_->find_end(text, at);
-    if (found == kNone) break;
-    const std::size_t before = text.find_last_of("\n\r", found - 1);
-    const std::size_t begin = before == kNone ? 0 : before + 1;
-    const std::size_t end = std::min(line_end(text, found), text.size());
-    count_to(begin);
-    line(text, begin, end);
-    at = end + 1;
+  if (at < text.size() && words_ != nullptr) {
+    words_->find_lines(text.substr(at), found_);
+    for (const std::size_t found_at : found_) {
+      const std::size_t found = at + found_at;
+      const std::size_t before = text.find_last_of("\n\r", found - 1);
+      const std::size_t begin = before == kNone ? 0 : before + 1;
+      const std::size_t end = std::min(line_end(text, found), text.size());
+      count_to(begin);
+      line(text, begin, end);
+    }
   }
   count_to(text.size());
   consumed_ += text.size();

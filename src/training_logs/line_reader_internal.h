@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "training_logs/report.h"
 #include "training_logs/words_internal.h"
@@ -38,6 +39,7 @@ class LineReader {
   Line line_;
   const Words* words_ = nullptr;
   std::string tail_;          // the beginning of a line whose end has not come
+  std::vector<std::size_t> found_;
   bool skipping_ = false;     // the rest of a line that is too long
   bool first_ = true;
   std::uint64_t consumed_ = 0;

@@ -14,49 +14,9 @@ using base::Error;
 using base::ErrorCode;
 namespace yaml = base::yaml;
 
-struct Group {
-  std::string_view name;
-  std::optional<Meaning> meaning;  // nothing: time or rank
-};
-constexpr Group kGroups[] = {
-    {"step", Meaning::kStep},
-    {"rank", {}},
-    {"time", {}},
-    {"loss", Meaning::kLoss},
-    {"mfu", Meaning::kMfu},
-    {"flops_per_gpu", Meaning::kFlopsPerGpu},
-    {"tokens_per_gpu", Meaning::kTokensPerGpu},
-    {"tokens", Meaning::kTokens},
-    {"samples", Meaning::kSamples},
-    {"step_time", Meaning::kStepTime},
-    {"batches", Meaning::kBatchRate},
-    {"peak", Meaning::kPeak},
-};
-constexpr std::string_view kGroupNames =
-    "step, rank, time, loss, mfu, flops_per_gpu, tokens_per_gpu, tokens, samples, step_time, batches or peak";
-
-const Group* group_named(std::string_view name) {
-  for (const Group& group : kGroups) {
-    if (group.name == name) return &group;
-  }
-  return nullptr;
-}
-
-std::string_view example_unit(Meaning meaning) {
-  switch (dimension_of(meaning)) {
-    case Dimension::kRatio: return "\"%\" or ratio";
-    case Dimension::kTime: return "s or ms";
-    case Dimension::kFlopRate: return "FLOP/s or TFLOP/s";
-    case Dimension::kTokenRate: return "tokens/s";
-    case Dimension::kSampleRate: return "samples/s";
-    case Dimension::kBatchRate: return "it/s or s/it";
-    case Dimension::kNumber: break;
-  }
-  return "number";
-}
-
 struct Captured {
-  Group group;
+  std::string name;
+  std::optional<Meaning> meaning;  // nothing: time or rank
   Unit unit;
 };
 
@@ -79,25 +39,25 @@ base::Status read_groups(const yaml::Value& at, const yaml::Value* units, Patter
   for (std::size_t number = 1; number < names.size(); ++number) {
     const std::string& name = names[number];
     if (name.empty()) continue;
-    const Group* group = group_named(name);
-    if (group == nullptr) {
-      return at_line(at, "the group '" + base::printable(name, 40) + "' is not known, expected " + std::string(kGroupNames));
+    const std::optional<Meaning> meaning = meaning_named(name);
+    if (!meaning && name != "time" && name != "rank") {
+      return at_line(at, "the group '" + base::printable(name, 40) + "' is not known, expected " + std::string(kMeaningNames));
     }
-    Captured captured{*group, {}};
-    if (group->meaning && dimension_of(*group->meaning) != Dimension::kNumber) {
+    Captured captured{name, meaning, {}};
+    if (meaning && dimension_of(*meaning) != Dimension::kNumber) {
       figure = true;
       const yaml::Value* said = units == nullptr ? nullptr : units->find(name);
-      const std::string expected = ", expected " + std::string(example_unit(*group->meaning));
+      const std::string expected = ", expected " + std::string(example_unit(*meaning));
       if (said == nullptr) return at_line(at, "no unit for the group '" + name + "' under units" + expected);
       const std::optional<Unit> unit = parse_unit(said->text);
-      if (!unit || unit->dimension != dimension_of(*group->meaning)) {
+      if (!unit || unit->dimension != dimension_of(*meaning)) {
         return at_line(*said, "'" + base::printable(said->text, 40) + "' is no unit of " + name + expected);
       }
       captured.unit = *unit;
     }
     pattern.groups[number] = captured;
   }
-  if (!figure) return at_line(at, "the regex has no group with a figure, expected one of " + std::string(kGroupNames));
+  if (!figure) return at_line(at, "the regex has no group with a figure, expected one of " + std::string(kMeaningNames));
   if (units == nullptr) return {};
   for (const yaml::Field& unit : units->fields) {
     if (!pattern.regex->group(unit.key)) {
@@ -189,7 +149,7 @@ std::optional<PatternMatch> match(const PatternFile& patterns, std::string_view 
       if (!pattern.groups[g] || !captured[g]) continue;
       const std::string_view printed = *captured[g];
       const Captured& what = *pattern.groups[g];
-      if (what.group.name == "time") {
+      if (what.name == "time") {
         found.time = read_time(printed, pattern.time_format);
         if (!found.time) {
           ++found.extract.unparsable;
@@ -200,15 +160,15 @@ std::optional<PatternMatch> match(const PatternFile& patterns, std::string_view 
       const Printed number = read_number(printed);
       Step rank;
       const bool whole = number.value && number.size == printed.size();
-      const bool is_rank = !what.group.meaning;
+      const bool is_rank = !what.meaning;
       const bool put_in = whole && (is_rank ? put(rank, Meaning::kStep, *number.value, Unit{})
-                                            : put(found.extract.step, *what.group.meaning, *number.value, what.unit));
+                                            : put(found.extract.step, *what.meaning, *number.value, what.unit));
       if (!put_in) {
         ++found.extract.unparsable;
-        found.extract.about = std::string(what.group.name);
+        found.extract.about = std::string(what.name);
       } else if (is_rank) {
         found.rank = rank.step;
-      } else if (what.group.meaning != Meaning::kStep && what.group.meaning != Meaning::kLoss) {
+      } else if (what.meaning != Meaning::kStep && what.meaning != Meaning::kLoss) {
         ++found.extract.figures;
       }
     }

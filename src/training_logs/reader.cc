@@ -292,8 +292,13 @@ void Reader::feed(std::string_view bytes) {
 
 std::vector<Step> Reader::take() { return state_->book.take(); }
 
-std::uint64_t Reader::resume_bytes() const {
-  return state_->book.resume_bytes(state_->lines.whole_lines_end_bytes());
+std::vector<Step> Reader::close_open() {
+  state_->book.finish();
+  return state_->book.take();
+}
+
+SourceLine Reader::resume_at() const {
+  return state_->book.resume_at({state_->lines.whole_lines_end_bytes(), state_->lines.lines() + 1});
 }
 
 void Reader::resume(std::string_view head, SourceLine at) {

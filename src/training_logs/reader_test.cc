@@ -162,14 +162,14 @@ TEST(LogReader, what_is_complete_is_taken_and_the_rest_is_read_again) {
   const std::size_t cut = text.size() / 2 + 11;
   first.feed(std::string_view(text).substr(0, cut));
   std::vector<Step> steps = first.take();
-  const std::uint64_t resume = first.resume_bytes();
+  const SourceLine at = first.resume_at();
+  const std::uint64_t resume = at.offset_bytes;
   ASSERT_LT(resume, cut);
   ASSERT_FALSE(steps.empty());
   EXPECT_TRUE(first.take().empty());
 
   Reader second{Options{}};
-  const auto lines = static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(resume), '\n'));
-  second.resume(std::string_view(text).substr(0, 100), {resume, lines + 1});
+  second.resume(std::string_view(text).substr(0, 100), at);
   second.feed(std::string_view(text).substr(resume));
   const Reported rest = second.finish();
   for (const Step& step : rest.steps) steps.push_back(step);

@@ -91,7 +91,7 @@ struct NearestMiss {
 };
 
 struct Reported {
-  std::string format;  // "megatron-lm", "torchtitan", …; of a user's pattern its name; empty when nothing matched
+  std::string format;  // "megatron", "torchtitan", …; of a user's pattern its name; empty when nothing matched
   std::vector<Step> steps;
   std::uint64_t steps_total = 0;    // also of those that were thinned out
   std::uint64_t steps_dropped = 0;  // thinned out evenly to stay below Limits::steps_max
@@ -118,7 +118,7 @@ class PatternFile;
 
 struct Options {
   std::optional<base::Zone> zone;       // of dates without an offset; without it those are no instants
-  std::string format;                   // only this one ("megatron-lm", …); empty: whichever match
+  std::string format;                   // only this one ("megatron", …); empty: whichever match
   std::shared_ptr<const PatternFile> patterns;
   // The peak of the GPU where the caller knows it: a rate above is not believed.
   std::optional<double> peak_flops_per_second;
@@ -146,9 +146,12 @@ class Reader {
   // For a text that grows: the steps that are complete since the last call, and out of the reader. A step is complete when
   // a later one was printed, and after the first steps of an attempt were judged.
   std::vector<Step> take();
-  // Everything before this byte has been given to take(); a follower that starts anew here misses nothing (and may see a
+  // For a text that may not go on for long: the steps that are still open, without waiting for more ranks or later steps. A line whose
+  // end has not come stays open.
+  std::vector<Step> close_open();
+  // Everything before this place has been given to take(); a follower that starts anew here misses nothing (and may see a
   // step again).
-  std::uint64_t resume_bytes() const;
+  SourceLine resume_at() const;
   // For a follower that starts anew in the middle: what stands at the head of the text (settings, the header of a CSV), whose
   // steps are not wanted. Feed from `offset_bytes` and line `line` on afterwards.
   void resume(std::string_view head, SourceLine at);
@@ -159,6 +162,10 @@ class Reader {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// "megatron", "torchtitan", …: what Options::format may be, and all of them for messages.
+bool known_format(std::string_view name);
+std::string format_names();
 
 Reported read_log(std::string_view text, const Options& options = {});
 

@@ -63,7 +63,7 @@ std::string_view word_at(std::string_view text) {
 }
 
 bool dotted_argument(std::string_view text, std::vector<std::pair<std::string, std::string>>& settings) {
-  const std::size_t dots = text.find(" ......");
+  const std::size_t dots = find_word(text, " ......");
   if (dots == std::string_view::npos) return false;
   const std::size_t from = text.find_last_of(" \t]:", dots == 0 ? 0 : dots - 1);
   const std::string_view name = text.substr(from == std::string_view::npos ? 0 : from + 1,
@@ -94,7 +94,7 @@ bool read_settings(std::string_view text, std::vector<std::pair<std::string, std
   constexpr std::string_view kUndefined = "Peak flops undefined for:";
   constexpr std::string_view kFallback = ", fallback to ";
   bool any = dotted_argument(text, settings);
-  if (const std::size_t at = text.find(kPeakUsed); at != std::string_view::npos) {
+  if (const std::size_t at = find_word(text, kPeakUsed); at != std::string_view::npos) {
     const std::string_view value = word_at(text.substr(at + kPeakUsed.size()));
     const Printed peak = read_number(value);
     if (peak.value && *peak.value > 0) {
@@ -103,7 +103,7 @@ bool read_settings(std::string_view text, std::vector<std::pair<std::string, std
       any = true;
     }
   }
-  if (const std::size_t at = text.find(kUndefined); at != std::string_view::npos) {
+  if (const std::size_t at = find_word(text, kUndefined); at != std::string_view::npos) {
     const std::string_view rest = text.substr(at + kUndefined.size());
     const std::size_t fallback = rest.find(kFallback);
     set(settings, "peak_undefined_for", base::trim(rest.substr(0, fallback)));
@@ -114,7 +114,7 @@ bool read_settings(std::string_view text, std::vector<std::pair<std::string, std
   }
   const auto named = [&](const auto& names) {
     for (const Name& name : names) {
-      const std::size_t at = text.find(name.printed);
+      const std::size_t at = find_word(text, name.printed);
       if (at == std::string_view::npos) continue;
       const std::string_view value = word_at(text.substr(at + name.printed.size()));
       if (value.empty()) continue;
@@ -122,7 +122,7 @@ bool read_settings(std::string_view text, std::vector<std::pair<std::string, std
       any = true;
     }
   };
-  if (text.find("using world size:") != std::string_view::npos) named(kWorld);
+  if (find_word(text, "using world size:") != std::string_view::npos) named(kWorld);
   named(kBeside);
   return any;
 }

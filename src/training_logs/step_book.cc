@@ -226,9 +226,11 @@ std::vector<Step> StepBook::take() {
   return out;
 }
 
-std::uint64_t StepBook::resume_bytes(std::uint64_t end) const {
-  std::uint64_t first = end;
-  const auto see = [&](const Step& step) { first = std::min(first, step.source.offset_bytes); };
+SourceLine StepBook::resume_at(SourceLine end) const {
+  SourceLine first = end;
+  const auto see = [&](const Step& step) {
+    if (step.source.offset_bytes < first.offset_bytes) first = step.source;
+  };
   for (const Open& open : open_) {
     for (const Step& line : open.kept) see(line);
   }

@@ -26,8 +26,8 @@ class StepBook {
 
   std::vector<Step> take();
   const std::vector<Step>& closed() const { return closed_; }
-  // The first byte that an unclosed step needs, or `end`.
-  std::uint64_t resume_bytes(std::uint64_t end) const;
+  // The first line that an unclosed step needs, or `end`.
+  SourceLine resume_at(SourceLine end) const;
 
   std::uint64_t total() const { return total_; }
   std::uint64_t dropped() const { return dropped_; }

@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t piece = 1 + data[0] / 2;
   for (std::size_t at = 0; at < text.size(); at += piece) {
     reader.feed(text.substr(at, piece));
-    if (reader.resume_bytes() > at + piece) __builtin_trap();
+    if (reader.resume_at().offset_bytes > at + piece) __builtin_trap();
     if ((data[0] & 2U) != 0) steps += reader.take().size();
   }
   const Reported pieces = reader.finish();

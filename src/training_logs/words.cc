@@ -79,17 +79,74 @@ void Words::number_states(std::span<const std::string_view> words) {
   first_found_ = static_cast<std::uint16_t>(ordinary * classes_);
 }
 
-std::size_t Words::find_end(std::string_view text, std::size_t from) const {
+// A stretch of the text, from the start of a line on, and the state in which it is.
+struct Words::Lane {
+  const unsigned char* at = nullptr;
+  const unsigned char* end = nullptr;
+  std::uint32_t state = 0;
+  std::vector<std::size_t> ends;
+
+  // A word has ended before `at`: the rest of the line is of no interest.
+  void found(const unsigned char* text) {
+    ends.push_back(static_cast<std::size_t>(at - text));
+    while (at < end && *at != '\n' && *at != '\r') ++at;
+    state = 0;
+  }
+};
+
+void Words::scan(Lane& lane, const unsigned char* text, std::vector<std::size_t>& ends) const {
+  while (lane.at < lane.end) {
+    lane.state = next_[lane.state + class_[*lane.at++]];
+    if (lane.state >= first_found_) lane.found(text);
+  }
+  ends.insert(ends.end(), lane.ends.begin(), lane.ends.end());
+}
+
+void Words::find_lines(std::string_view text, std::vector<std::size_t>& ends) const {
+  // Each step waits for the look-up of the one before. Four stretches at a time keep the processor busy meanwhile.
+  constexpr std::size_t kLanes = 4;
+  constexpr std::size_t kLaneBytesMin = 1024;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  ends.clear();
+  std::array<Lane, kLanes> lanes;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    std::size_t to = text.size();
+    if (i + 1 < kLanes && text.size() >= kLanes * kLaneBytesMin) {
+      const std::size_t line = text.find_first_of("\n\r", std::max(from, text.size() / kLanes * (i + 1)));
+      to = line == std::string_view::npos ? text.size() : line + 1;
+    }
+    lanes[i].at = bytes + from;
+    lanes[i].end = bytes + to;
+    from = to;
+  }
+  auto& [a, b, c, d] = lanes;
   const std::uint16_t* next = next_.data();
   const std::uint8_t* classes = class_.data();
-  const std::uint16_t found = first_found_;
-  std::uint32_t state = 0;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
-  for (std::size_t i = from; i < text.size(); ++i) {
-    state = next[state + classes[bytes[i]]];
-    if (state >= found) return i + 1;
+  while (true) {
+    const std::ptrdiff_t steps = std::min({a.end - a.at, b.end - b.at, c.end - c.at, d.end - d.at});
+    if (steps == 0) break;
+    // In variables of their own: the compiler cannot know that the lanes are no part of the text.
+    std::uint32_t as = a.state, bs = b.state, cs = c.state, ds = d.state;
+    const unsigned char *at_a = a.at, *at_b = b.at, *at_c = c.at, *at_d = d.at;
+    const std::uint32_t found = first_found_;
+    std::ptrdiff_t i = 0;
+    while (i < steps) {
+      as = next[as + classes[at_a[i]]];
+      bs = next[bs + classes[at_b[i]]];
+      cs = next[cs + classes[at_c[i]]];
+      ds = next[ds + classes[at_d[i]]];
+      ++i;
+      if (as >= found || bs >= found || cs >= found || ds >= found) break;
+    }
+    const std::array<std::uint32_t, kLanes> states{as, bs, cs, ds};
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane].at += i;
+      lanes[lane].state = states[lane];
+      if (states[lane] >= found) lanes[lane].found(bytes);
+    }
   }
-  return std::string_view::npos;
+  for (Lane& lane : lanes) scan(lane, bytes, ends);
 }
 
 }  // namespace flopsight::training_logs

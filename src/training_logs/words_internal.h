@@ -15,10 +15,12 @@ class Words {
   // Words of visible ASCII, without line ends.
   explicit Words(std::span<const std::string_view> words);
 
-  // The end of the first occurrence that ends behind `from`, or npos.
-  std::size_t find_end(std::string_view text, std::size_t from) const;
+  // For each line that has one of the words, the place behind the first of them. Lines end with \n or \r.
+  void find_lines(std::string_view text, std::vector<std::size_t>& ends) const;
 
  private:
+  struct Lane;
+  void scan(Lane& lane, const unsigned char* text, std::vector<std::size_t>& ends) const;
   void number_states(std::span<const std::string_view> words);
 
   std::array<std::uint8_t, 256> class_{};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "wire/inflate_codec_internal.h"
 
 namespace flopsight::wire {
 namespace {
@@ -33,6 +34,57 @@ Bytef* zlib_bytes(std::string_view bytes) {
 base::Error corrupt_at(std::size_t offset, const std::string& what) {
   return {base::ErrorCode::kCorrupt, "at byte " + std::to_string(offset) + ": " + what};
 }
+
+// One member after another, in pieces.
+class GzipCodec final : public InflateStream::Codec {
+ public:
+  base::Status feed(std::string_view bytes, const InflateStream::Sink& sink) override {
+    z_stream& stream = inflater_.stream;
+    std::size_t at = 0;
+    while (at < bytes.size()) {
+      const std::string_view piece = bytes.substr(at, kPieceBytesMax);
+      stream.next_in = zlib_bytes(piece);
+      stream.avail_in = static_cast<uInt>(piece.size());
+      // Also after the input is used up, as long as there is output left inside.
+      do {
+        const std::size_t left = stream.avail_in;
+        if (between_ && left > 0) {
+          FLOPSIGHT_CHECK(inflateReset(&stream) == Z_OK);
+          between_ = false;
+        }
+        stream.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+        stream.avail_out = static_cast<uInt>(buffer_.size());
+        const int status = inflate(&stream, Z_NO_FLUSH);
+        consumed_ += left - stream.avail_in;
+        const std::size_t produced = buffer_.size() - stream.avail_out;
+        if (produced > 0) sink({buffer_.data(), produced});
+        if (status == Z_STREAM_END) {
+          between_ = true;
+          whole_ = true;
+        } else if (status == Z_OK || status == Z_BUF_ERROR) {
+          whole_ = false;
+          if (status == Z_BUF_ERROR && produced == 0 && stream.avail_in == left) break;
+        } else {
+          return corrupt_at(consumed_, stream.msg != nullptr ? stream.msg : "not a gzip stream");
+        }
+      } while (stream.avail_in > 0 || (stream.avail_out == 0 && !between_));
+      at += piece.size();
+    }
+    return {};
+  }
+
+  base::Status finish() const override {
+    if (whole_) return {};
+    return corrupt_at(consumed_, "the gzip stream ends too early");
+  }
+
+ private:
+  Inflater inflater_;
+  std::array<char, 128 * 1024> buffer_;
+  std::size_t consumed_ = 0;
+  bool between_ = false;  // a member has ended, and the next has not begun
+  bool whole_ = false;
+};
 
 }  // namespace
 
@@ -106,5 +158,7 @@ std::string gzip(std::string_view bytes, int level) {
 std::uint32_t crc32(std::string_view bytes, std::uint32_t before) {
   return static_cast<std::uint32_t>(crc32_z(before, zlib_bytes(bytes), bytes.size()));
 }
+
+std::unique_ptr<InflateStream::Codec> gzip_codec() { return std::make_unique<GzipCodec>(); }
 
 }  // namespace flopsight::wire
