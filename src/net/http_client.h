@@ -52,6 +52,7 @@ struct HttpOptions {
   // Idle connections that are kept; nothing: four times as many as there are transfers at once.
   std::optional<int> connections_kept_max;
   std::string user_agent = "flopsight";
+  std::optional<std::string> unix_socket;  // a path to connect to whatever host the URL names; no proxy then
 };
 
 struct HttpRequest {

@@ -134,6 +134,10 @@ void prepare_transfer(Transfer& transfer, const HttpOptions& options) {
   curl_easy_setopt(easy, CURLOPT_URL, transfer.target.url.c_str());
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  if (options.unix_socket) {
+    curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, options.unix_socket->c_str());
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+  }
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   const bool keep = transfer.request->keep_encoding;
   curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, keep ? "gzip" : "gzip, deflate");

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/yaml.h"
+#include "base/zone.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -102,8 +103,25 @@ Row bytes(std::string_view key, std::uint64_t Config::*field, std::string_view m
           [field](const Config& c) { return std::to_string(c.*field); }};
 }
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> kRows = {
+std::vector<Row> slurm_rows() {
+  return {
+      flag("slurm.commands", &Config::slurm_commands, "ask Slurm for its jobs by scontrol and sacct"),
+      text("slurm.command-folder", &Config::slurm_command_folder, "a folder", "where scontrol and sacct are; without it, in PATH"),
+      text("slurm.rest-url", &Config::slurm_rest_url, "a URL, or unix:PATH", "slurmrestd to ask for its jobs, instead of commands"),
+      text("slurm.rest-user", &Config::slurm_rest_user, "a user", "X-SLURM-USER-NAME for slurmrestd"),
+      text("slurm.rest-token-file", &Config::slurm_rest_token_file, "a file", "X-SLURM-USER-TOKEN for slurmrestd, read anew each time"),
+      text("slurm.rest-version", &Config::slurm_rest_version, "a version such as v0.0.40", "of slurmrestd's API; without it, the newest it has"),
+      text("slurm.cluster", &Config::slurm_cluster, "a name", "the cluster, where Slurm's answer does not name it"),
+      text("slurm.zone", &Config::slurm_zone, "a time zone such as Europe/Paris", "of times that a command prints although it was told to print UTC"),
+      flag("slurm.accounting", &Config::slurm_accounting, "ask slurmdbd for jobs that ended, too"),
+      duration("slurm.interval", &Config::slurm_interval, "between two questions to Slurm"),
+      duration("slurm.timeout", &Config::slurm_timeout, "of one question"),
+      duration("slurm.history", &Config::slurm_history, "how far back the accounting is read at the start"),
+  };
+}
+
+std::vector<Row> other_rows() {
+  return {
       text("listen", &Config::listen, "ADDRESS:PORT", "where the service listens; anything but loopback needs TLS and users"),
       text("store", &Config::store, "a folder", "folder of the store and of the write-ahead log"),
       text("web-config", &Config::web_config, "a file", "TLS and users, in the format of Prometheus exporters"),
@@ -156,6 +174,17 @@ const std::vector<Row>& rows() {
       count("limits.query-steps", &Config::limits_query_steps, "of a series: 422"),
       count("limits.page", &Config::limits_page, "rows of one answer"),
   };
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = [] {
+    std::vector<Row> all = other_rows();
+    // Beside the other sources of what is known.
+    const auto at = std::find_if(all.begin(), all.end(), [](const Row& row) { return row.info.key == "rollup.slot"; });
+    const std::vector<Row> slurm = slurm_rows();
+    all.insert(at, slurm.begin(), slurm.end());
+    return all;
+  }();
   return kRows;
 }
 
@@ -304,6 +333,24 @@ std::optional<ListenAddress> parse_listen(std::string_view text) {
   return out;
 }
 
+namespace {
+
+base::Status check_slurm(const ServeConfig& c) {
+  const auto wrong = [](const std::string& what) { return base::Error{base::ErrorCode::kInvalid, what}; };
+  const std::string& url = c.slurm_rest_url;
+  if (c.slurm_commands && !url.empty()) return wrong("slurm.commands: true beside slurm.rest-url, expected one of them");
+  if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://") && !url.starts_with("unix:")) {
+    return wrong("slurm.rest-url: found \"" + base::printable(url, 80) + "\", expected http://, https:// or unix:PATH");
+  }
+  if ((c.slurm_commands || !url.empty()) && c.slurm_cluster.empty()) {
+    return wrong("slurm.cluster: missing, expected the name of the cluster, which scontrol does not print");
+  }
+  if (const auto zone = base::Zone::find(c.slurm_zone); !zone.ok()) return zone.error().within("slurm.zone");
+  return {};
+}
+
+}  // namespace
+
 base::Status check_config(const ServeConfig& c) {
   const auto wrong = [](const std::string& what) { return base::Error{base::ErrorCode::kInvalid, what}; };
   const auto listen = parse_listen(c.listen);
@@ -323,7 +370,8 @@ base::Status check_config(const ServeConfig& c) {
     return wrong("retention: expected fine <= middle <= coarse");
   }
   FLOPSIGHT_RETURN_IF_ERROR(check_limits(c));
-  for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs}) {
+  FLOPSIGHT_RETURN_IF_ERROR(check_slurm(c));
+  for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs, c.slurm_rest_token_file}) {
     if (path.empty()) continue;
     if (const auto readable = base::read_file(path); !readable.ok()) return readable.error();
   }

@@ -32,6 +32,19 @@ struct ServeConfig {
   std::uint64_t scrape_shards = 1;
   bool scrape_discover = false;
 
+  bool slurm_commands = false;
+  std::string slurm_command_folder;
+  std::string slurm_rest_url;
+  std::string slurm_rest_user;
+  std::string slurm_rest_token_file;
+  std::string slurm_rest_version;
+  std::string slurm_cluster;
+  std::string slurm_zone = "UTC";
+  bool slurm_accounting = true;
+  units::Seconds slurm_interval{30};
+  units::Seconds slurm_timeout{60};
+  units::Seconds slurm_history{86'400};
+
   units::Seconds rollup_slot{60};
   units::Seconds rollup_late{60};
   units::Seconds rollup_idle{600};

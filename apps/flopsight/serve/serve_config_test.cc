@@ -143,6 +143,16 @@ TEST_F(Config, limits_that_are_no_limits_are_refused) {
   EXPECT_THAT(check([](ServeConfig& c) { c.limits_query_steps = 0; }), HasSubstr("limits.query-steps"));
 }
 
+TEST_F(Config, slurm_is_asked_in_one_way_and_its_cluster_has_a_name) {
+  EXPECT_EQ(check([](ServeConfig& c) { c.slurm_commands = true, c.slurm_cluster = "alpha"; }), "");
+  EXPECT_EQ(check([](ServeConfig& c) { c.slurm_rest_url = "unix:/run/rest", c.slurm_cluster = "alpha"; }), "");
+  EXPECT_THAT(check([](ServeConfig& c) { c.slurm_commands = true; }), HasSubstr("slurm.cluster: missing"));
+  EXPECT_THAT(check([](ServeConfig& c) { c.slurm_commands = true, c.slurm_rest_url = "http://h"; }),
+              HasSubstr("expected one of them"));
+  EXPECT_THAT(check([](ServeConfig& c) { c.slurm_rest_url = "ftp://h"; }), HasSubstr("slurm.rest-url: found \"ftp://h\""));
+  EXPECT_THAT(check([](ServeConfig& c) { c.slurm_zone = "Europe/Pari"; }), HasSubstr("slurm.zone"));
+}
+
 TEST(Listen, addresses) {
   const auto listen = parse_listen("[::1]:9890");
   ASSERT_TRUE(listen);
