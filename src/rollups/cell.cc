@@ -138,7 +138,9 @@ Extremes extremes_of(const Cell& cell) {
   if (out.any_ofu) {
     out.ofu_min_ratio = static_cast<double>(cell[CellField::kOfuMin]) / kMillionths;
     out.ofu_max_ratio = static_cast<double>(cell[CellField::kOfuMax]) / kMillionths;
-    out.ofu_last_ratio = static_cast<double>(cell[CellField::kOfuLast]) / kMillionths;
+    // Not every store keeps the latest; without it the lowest stands for "some time", which changes no merge.
+    const bool has_last = cell.has(CellField::kOfuLast);
+    out.ofu_last_ratio = has_last ? static_cast<double>(cell[CellField::kOfuLast]) / kMillionths : out.ofu_min_ratio;
     out.ofu_last_time = units::Instant{cell[CellField::kOfuLastTime]};
   }
   out.any_clock = cell.has(CellField::kClockMin);

@@ -106,12 +106,12 @@ base::Status SqliteStore::for_job_cells(units::Window window, std::optional<JobI
   return for_job_cells({{end}, window.end}, job, finer, sink);
 }
 
-base::Result<std::vector<JobTotal>> SqliteStore::job_totals(units::Window window) {
+base::Result<std::vector<JobTotal>> SqliteStore::job_totals(units::Window window, std::optional<JobId> job) {
   const std::int64_t slot = milliseconds(slot_seconds_);
   window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
   std::unordered_map<std::uint64_t, std::size_t> at;
   std::vector<JobTotal> totals;
-  FLOPSIGHT_RETURN_IF_ERROR(for_job_cells(window, std::nullopt, kCoarseSeconds, [&](JobCell cell) {
+  FLOPSIGHT_RETURN_IF_ERROR(for_job_cells(window, job, kCoarseSeconds, [&](JobCell cell) {
     const auto [place, is_new] = at.emplace(std::uint64_t{cell.job} << 32 | cell.model, totals.size());
     if (is_new) totals.push_back({cell.job, cell.model, {}, {}});
     totals[place->second].cell.merge(cell.cell);

@@ -1,5 +1,6 @@
 #pragma once
-// The embedded store's parts: ids and flushes (sqlite_store.cc), reading (sqlite_read.cc), housekeeping (sqlite_maintain.cc).
+// The embedded store's parts: ids and flushes (sqlite_store.cc), reading (sqlite_read.cc, sqlite_members.cc), housekeeping
+// (sqlite_maintain.cc).
 
 #include <map>
 #include <optional>
@@ -45,6 +46,7 @@ class SqliteStore : public Store {
   SqliteStore(Database database, std::string path, SqliteStoreOptions options);
   base::Status load();
   void note(std::string line);
+  Database& database() { return database_; }
 
   GpuId gpu(const samples::GpuIdentity& identity) override;
   JobId job(const samples::Holder& holder) override;
@@ -61,7 +63,10 @@ class SqliteStore : public Store {
   std::uint32_t log_segment() const override { return log_segment_; }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
 
-  base::Result<std::vector<JobTotal>> job_totals(units::Window window) override;
+  std::string job_text(JobId id) const override { return std::to_string(id); }
+  base::Result<JobId> find_job(std::string_view text) override;
+  base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override;
+  base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
   base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobRecord>> jobs() override;

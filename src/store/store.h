@@ -1,10 +1,12 @@
 #pragma once
-// Where rollups live: a small interface with two stores behind it, SQLite in one file and a Prometheus-compatible engine.
+// Where rollups live: a small interface with two stores behind it, SQLite in one file and a Prometheus-compatible engine
+// (src/engine). Reader is what questions need, Store what writing needs besides.
 //
 // Names become numbers once (ids from 1; job 0 is nobody). Cells are written in flushes that happen whole or not at all, with
 // how far each GPU is closed and from which log segment on a restart has to read again. Writing a slot of a GPU twice
 // adds up: the caller closes each slot once.
-// Errors: kLimit when the disk is full (reading goes on), kCorrupt for damaged pages or blocks, kIo.
+// Errors: kLimit when the disk is full (reading goes on), kCorrupt for damaged pages or blocks, kIo; of an engine also
+// kUnavailable when it does not answer, and kLimit for more than it gives at once.
 // Threads: one at a time.
 
 #include <cstdint>
@@ -63,6 +65,13 @@ struct Held {
   units::Window window;
 };
 
+// A job with slots in a window; job 0 for what nobody held.
+struct Member {
+  JobId job = 0;
+  units::Window ever;        // its first and last slot, also outside of the window; empty for nobody
+  std::vector<GpuId> gpus;   // that it had in the window: distinct, ascending
+};
+
 struct StoreSize {
   std::uint64_t bytes = 0;
   std::uint64_t gpu_cells = 0;
@@ -76,16 +85,37 @@ struct Retention {
   std::uint64_t bytes_max = 0;            // 0: no limit; past it the oldest fine blocks go first
 };
 
-class Store {
+// Numbers of GPUs, jobs and models are the reader's own; job_text() is what others may keep. Windows are widened to whole slots.
+class Reader {
  public:
-  virtual ~Store() = default;
+  virtual ~Reader() = default;
 
+  virtual const std::string& model_name(ModelId id) const = 0;
+  virtual const samples::Holder& holder(JobId id) const = 0;  // of a job that this reader has named
+  // A job in paths of the API, and back; kNotFound for one that is not there.
+  virtual std::string job_text(JobId id) const = 0;
+  virtual base::Result<JobId> find_job(std::string_view text) = 0;
+
+  // All jobs, "nobody" included, or one; by (job, model).
+  virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) = 0;
+  // Slots of one job, ascending, merged to `step` (a multiple of the slot); models apart.
+  virtual base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) = 0;
+  // By (GPU, job); of one job when given.
+  virtual base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) = 0;
+  // GPUs that gpu_totals() has named.
+  virtual base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) = 0;
+  // Ascending by job; of one job when given, also when it had nothing in the window.
+  virtual base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) = 0;
+  // Something in it does not exist.
+  virtual bool simulated() const = 0;
+};
+
+class Store : public Reader {
+ public:
   // Known already, or new with the next flush.
   virtual GpuId gpu(const samples::GpuIdentity& identity) = 0;
   virtual JobId job(const samples::Holder& holder) = 0;
   virtual ModelId model(std::string_view model_raw) = 0;
-  virtual const std::string& model_name(ModelId id) const = 0;
-  virtual const samples::Holder& holder(JobId id) const = 0;  // 1 to job_count()
   virtual JobId job_count() const = 0;
 
   // One flush: begin, add, commit. An error in between means that nothing of it is written, and begin starts anew.
@@ -98,23 +128,16 @@ class Store {
   virtual base::Status commit(const Checkpoint& checkpoint) = 0;
   virtual void roll_back() = 0;
 
-  // Something in it does not exist. Stays so, and is written with the next flush.
+  // Stays so, and is written with the next flush.
   virtual void mark_simulated() = 0;
-  virtual bool simulated() const = 0;
 
   virtual std::uint32_t log_segment() const = 0;
   // By gpu_key(), of all GPUs that were ever closed.
   virtual std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const = 0;
 
-  // All jobs, "nobody" included, by (job, model). Windows are widened to whole slots.
-  virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window) = 0;
-  // Slots of one job, ascending, merged to `step` (a multiple of the slot); models apart.
-  virtual base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) = 0;
-  // By (GPU, job); of one job when given.
-  virtual base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) = 0;
   virtual base::Result<std::vector<JobRecord>> jobs() = 0;
+  using Reader::gpus;
   virtual base::Result<std::vector<GpuRecord>> gpus() = 0;
-  virtual base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) = 0;
   // GPUs with slots in the window, and from when to when; ascending by id.
   virtual std::vector<std::pair<GpuId, units::Window>> present(units::Window window) const = 0;
   virtual base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) = 0;
@@ -126,6 +149,31 @@ class Store {
   virtual std::vector<std::string> take_notes() = 0;
 };
 
+// What is on its way from a store to somewhere else: put in with a flush, in its transaction, and taken out once it has arrived.
+// Of the store's thread.
+class Outbox {
+ public:
+  struct Parcel {
+    std::int64_t id = 0;  // ascending
+    std::string bytes;
+  };
+  struct State {
+    std::uint64_t bytes = 0;
+    std::uint64_t parcels = 0;
+    units::Instant oldest_slot;  // of those that wait
+  };
+  virtual ~Outbox() = default;
+
+  // Between begin() and commit().
+  virtual base::Status put(std::string_view bytes, units::Instant slot_start) = 0;
+  virtual base::Status remember(const std::string& key, std::int64_t value) = 0;
+
+  virtual base::Result<std::optional<std::int64_t>> recall(const std::string& key) = 0;
+  virtual base::Result<std::optional<Parcel>> oldest() = 0;
+  virtual base::Status remove(std::int64_t id) = 0;
+  virtual base::Result<State> state() = 0;
+};
+
 struct SqliteStoreOptions {
   units::Seconds slot{60};
   bool read_only = false;
@@ -134,5 +182,11 @@ struct SqliteStoreOptions {
 // Opens or makes FOLDER/flopsight.db. A file that is no database, or whose pages are damaged, is put aside as
 // flopsight.db.damaged-N and a new one is begun, with a note. A file of a newer version is kUnsupported.
 base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder, SqliteStoreOptions options);
+
+struct StoreWithOutbox {
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Outbox> outbox;  // in the store's own file; must go first
+};
+base::Result<StoreWithOutbox> open_sqlite_store_with_outbox(const std::string& folder, SqliteStoreOptions options);
 
 }  // namespace flopsight::store

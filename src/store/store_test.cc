@@ -86,7 +86,7 @@ class StoreTest : public testing::Test {
   }
   std::map<std::string, Cell> totals(Window window) {
     std::map<std::string, Cell> out;
-    const auto found = store_->job_totals(window);
+    const auto found = store_->job_totals(window, std::nullopt);
     EXPECT_TRUE(found.ok());
     for (const JobTotal& total : *found) out[name_of(total.job)].merge(total.cell);
     return out;

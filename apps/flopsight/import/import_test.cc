@@ -33,7 +33,7 @@ ByJob totals_of(const std::string& folder) {
   const auto jobs = (*store)->jobs();
   EXPECT_TRUE(jobs.ok());
   for (const auto& job : *jobs) names[job.id] = job.holder.job;
-  const auto totals = (*store)->job_totals({{0}, {4'000'000'000'000}});
+  const auto totals = (*store)->job_totals({{0}, {4'000'000'000'000}}, std::nullopt);
   EXPECT_TRUE(totals.ok());
   for (const auto& total : *totals) {
     out[names[total.job]].allocated += total.cell.allocated_microseconds();

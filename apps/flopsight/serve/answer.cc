@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include "base/text.h"
 #include "rollups/stored.h"
@@ -12,38 +11,10 @@ namespace {
 
 using store::JobId;
 
-// Distinct GPUs of each job.
-std::map<JobId, std::vector<std::uint32_t>> gpus_of_jobs(const std::vector<store::Held>& spans) {
-  std::map<JobId, std::vector<std::uint32_t>> gpus;
-  for (const store::Held& span : spans) gpus[span.job].push_back(span.gpu);
-  for (auto& [id, list] : gpus) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-  }
-  return gpus;
-}
-
-// GPUs that some of the time nobody held.
-std::vector<std::uint32_t> gpus_of_nobody(const store::Store& store, const std::vector<store::Held>& spans,
-                                          units::Window window) {
-  std::unordered_map<store::GpuId, std::int64_t> held_milliseconds;
-  for (const store::Held& span : spans) {
-    held_milliseconds[span.gpu] += (std::min(span.window.end, window.end).unix_milliseconds -
-                                    std::max(span.window.start, window.start).unix_milliseconds);
-  }
-  std::vector<std::uint32_t> gpus;
-  for (const auto& [id, seen] : store.present(window)) {
-    const auto held = held_milliseconds.find(id);
-    const std::int64_t seen_milliseconds = seen.end.unix_milliseconds - seen.start.unix_milliseconds;
-    if (held == held_milliseconds.end() || held->second < seen_milliseconds) gpus.push_back(id);
-  }
-  return gpus;
-}
-
 // Holders by number for the report, which knows them by its own table.
 class Holders {
  public:
-  Holders(store::Store& store, const Caller& caller) : store_(store), caller_(caller) {}
+  Holders(store::Reader& store, const Caller& caller) : store_(store), caller_(caller) {}
   // Nothing: nobody's time. False in `visible`: not the caller's to see.
   std::optional<samples::HolderId> of(JobId job, bool& visible) {
     if (job == 0) {
@@ -60,16 +31,20 @@ class Holders {
   const jobs::HolderTable& table() const { return table_; }
 
  private:
-  store::Store& store_;
+  store::Reader& store_;
   const Caller& caller_;
   jobs::HolderTable table_;
   std::map<JobId, samples::HolderId> ids_;
 };
 
-base::Status add_gpus(store::Store& store, const AnswerSettings& settings, units::Window window, Holders& holders,
+base::Status add_gpus(store::Reader& store, const AnswerSettings& settings, units::Window window, Holders& holders,
                       rollups::Fleet& fleet, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, store.gpu_totals(window, std::nullopt));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus());
+  std::vector<store::GpuId> ids;
+  for (const store::GpuTotal& total : totals) {
+    if (ids.empty() || ids.back() != total.gpu) ids.push_back(total.gpu);
+  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus(ids));
   std::map<store::GpuId, const store::GpuRecord*> by_id;
   for (const store::GpuRecord& record : records) by_id[record.id] = &record;
   for (std::size_t i = 0; i < totals.size();) {
@@ -87,12 +62,12 @@ base::Status add_gpus(store::Store& store, const AnswerSettings& settings, units
   return {};
 }
 
-base::Status add_jobs(store::Store& store, const AnswerSettings& settings, units::Window window, Holders& holders,
+base::Status add_jobs(store::Reader& store, const AnswerSettings& settings, units::Window window, Holders& holders,
                       rollups::Fleet& fleet, samples::QualityLog& quality) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_totals(window));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Held> spans, store.held(std::nullopt, window));
-  std::map<JobId, std::vector<std::uint32_t>> gpus = gpus_of_jobs(spans);
-  gpus[0] = gpus_of_nobody(store, spans, window);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_totals(window, std::nullopt));
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::Member> members, store.members(window, std::nullopt));
+  std::map<JobId, std::vector<std::uint32_t>> gpus;
+  for (store::Member& member : members) gpus[member.job] = std::move(member.gpus);
   for (const store::JobTotal& total : totals) {
     bool visible = false;
     const auto holder = holders.of(total.job, visible);
@@ -103,38 +78,26 @@ base::Status add_jobs(store::Store& store, const AnswerSettings& settings, units
   return {};
 }
 
-base::Result<JobId> visible_job(store::Store& store, const std::string& id, const Caller& caller) {
-  const auto number = base::parse_number(id);
-  const base::Error missing{base::ErrorCode::kNotFound, "no job with the id " + base::printable(id, 40)};
-  if (!number || *number < 1 || *number > 4e9 || std::to_string(static_cast<JobId>(*number)) != id) return missing;
-  const auto job = static_cast<JobId>(*number);
-  if (job > store.job_count() || !caller.sees(store.holder(job))) return missing;
+base::Result<JobId> visible_job(store::Reader& store, const std::string& id, const Caller& caller) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const JobId job, store.find_job(id));
+  if (!caller.sees(store.holder(job))) {
+    return base::Error{base::ErrorCode::kNotFound, "no job with the id " + base::printable(id, 40)};
+  }
   return job;
 }
 
-analysis::JobCells cells_of(store::Store& store, JobId job, units::Window ever) {
+analysis::JobCells cells_of(store::Reader& store, JobId job, units::Window ever) {
   analysis::JobCells cells;
-  cells.id = std::to_string(job);
+  cells.id = store.job_text(job);
   cells.holder = store.holder(job);
   cells.first = ever.start;
   cells.last = ever.end;
   return cells;
 }
 
-units::Window ever_of(const std::vector<store::Held>& spans) {
-  units::Window window;
-  for (const store::Held& span : spans) {
-    if (window.end.unix_milliseconds == 0 || span.window.start < window.start) window.start = span.window.start;
-    window.end = std::max(window.end, span.window.end);
-  }
-  return window;
-}
-
-constexpr units::Window kEver{{0}, {std::int64_t{1} << 52}};
-
 }  // namespace
 
-base::Result<analysis::Report> answer_fleet(store::Store& store, const AnswerSettings& settings, units::Window window,
+base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSettings& settings, units::Window window,
                                             analysis::GroupBy by, std::optional<std::uint64_t> top, bool with_gpus,
                                             const Caller& caller) {
   samples::QualityLog quality;
@@ -159,26 +122,21 @@ base::Result<analysis::Report> answer_fleet(store::Store& store, const AnswerSet
   return analysis::build_report(fleet, holders.table(), std::move(quality), options);
 }
 
-base::Result<std::vector<analysis::JobAnswer>> answer_jobs(store::Store& store, const AnswerSettings& settings,
+base::Result<std::vector<analysis::JobAnswer>> answer_jobs(store::Reader& store, const AnswerSettings& settings,
                                                            units::Window window, const Caller& caller,
                                                            samples::QualityLog& quality) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_totals(window));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Held> spans, store.held(std::nullopt, window));
-  std::map<JobId, std::pair<units::Window, std::vector<std::uint32_t>>> held;
-  for (const store::Held& span : spans) {
-    auto& [ever, gpus] = held[span.job];
-    if (gpus.empty() || span.window.start < ever.start) ever.start = span.window.start;
-    ever.end = std::max(ever.end, span.window.end);
-    gpus.push_back(span.gpu);
-  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_totals(window, std::nullopt));
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::Member> members, store.members(window, std::nullopt));
+  std::map<JobId, store::Member> held;
+  for (store::Member& member : members) held[member.job] = std::move(member);
   std::vector<analysis::JobAnswer> answers;
   for (std::size_t i = 0; i < totals.size();) {
     const JobId job = totals[i].job;
     const bool visible = job != 0 && caller.sees(store.holder(job));
     analysis::JobCells cells;
     if (visible) {
-      cells = cells_of(store, job, held[job].first);
-      cells.gpus = std::move(held[job].second);
+      cells = cells_of(store, job, held[job].ever);
+      cells.gpus = std::move(held[job].gpus);
     }
     for (; i < totals.size() && totals[i].job == job; ++i) {
       if (!visible) continue;
@@ -193,27 +151,22 @@ base::Result<std::vector<analysis::JobAnswer>> answer_jobs(store::Store& store, 
   return answers;
 }
 
-base::Result<analysis::JobAnswer> answer_job(store::Store& store, const AnswerSettings& settings, const std::string& id,
+base::Result<analysis::JobAnswer> answer_job(store::Reader& store, const AnswerSettings& settings, const std::string& id,
                                              units::Window window, const Caller& caller, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const JobId job, visible_job(store, id, caller));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Held> ever, store.held(job, kEver));
-  analysis::JobCells cells = cells_of(store, job, ever_of(ever));
-  for (const store::Held& span : ever) {
-    if (span.window.start < window.end && span.window.end > window.start) cells.gpus.push_back(span.gpu);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, store.members(window, job));
+  if (members.empty()) return base::Error{base::ErrorCode::kNotFound, "no job with the id " + base::printable(id, 40)};
+  analysis::JobCells cells = cells_of(store, job, members.front().ever);
+  cells.gpus = members.front().gpus;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_totals(window, job));
+  for (const store::JobTotal& total : totals) {
+    cells.by_model.emplace_back(store.model_name(total.model), total.cell);
+    cells.spread.merge(total.spread);
   }
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> series,
-                             store.job_series(job, window, units::Seconds(60)));
-  std::map<store::ModelId, rollups::Cell> by_model;
-  for (const store::JobCell& cell : series) {
-    if (!window.contains(cell.slot_start)) continue;
-    by_model[cell.model].merge(cell.cell);
-    cells.spread.merge(cell.spread);
-  }
-  for (const auto& [model, cell] : by_model) cells.by_model.emplace_back(store.model_name(model), cell);
   return analysis::answer_job(cells, settings.fleet, settings.prices, quality);
 }
 
-base::Result<analysis::JobSeries> answer_series(store::Store& store, const std::string& id, units::Window window,
+base::Result<analysis::JobSeries> answer_series(store::Reader& store, const std::string& id, units::Window window,
                                                 units::Seconds step, const Caller& caller) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const JobId job, visible_job(store, id, caller));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> series, store.job_series(job, window, step));
@@ -222,7 +175,7 @@ base::Result<analysis::JobSeries> answer_series(store::Store& store, const std::
   return analysis::series_of(cells, window, step);
 }
 
-base::Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Store& store, const AnswerSettings& settings,
+base::Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Reader& store, const AnswerSettings& settings,
                                                             const std::string& id, units::Window window,
                                                             const Caller& caller, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const JobId job, visible_job(store, id, caller));

@@ -115,7 +115,7 @@ class IngestHarness {
   Totals totals() const {
     Totals out;
     Ingest::StoreHandle store = ingest_->store();
-    const auto all = store->job_totals({Instant{0}, after(40 * 86'400.0)});
+    const auto all = store->job_totals({Instant{0}, after(40 * 86'400.0)}, std::nullopt);
     FLOPSIGHT_CHECK(all.ok());
     for (const store::JobTotal& total : *all) {
       const std::string job = total.job == 0 ? "nobody" : store->holder(total.job).name_space + "/" + store->holder(total.job).job;
@@ -127,7 +127,7 @@ class IngestHarness {
   // GPU-hours of a job, allocated.
   double hours(const std::string& job) const {
     Ingest::StoreHandle store = ingest_->store();
-    const auto all = store->job_totals({Instant{0}, after(40 * 86'400.0)});
+    const auto all = store->job_totals({Instant{0}, after(40 * 86'400.0)}, std::nullopt);
     double microseconds = 0;
     for (const store::JobTotal& total : *all) {
       const std::string name = total.job == 0 ? "nobody" : store->holder(total.job).job;
