@@ -2,6 +2,7 @@
 // names them in the environment.
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -52,65 +53,84 @@ class EngineRealServer : public testing::Test {
   std::optional<RemoteWriter> writer_;
 };
 
-TEST_F(EngineRealServer, all_processes_together_answer_like_one_embedded_store) {
-  constexpr std::int64_t kHours = 7;
-  TestFleet fleet(end_ - kHours * kHourMilliseconds);
-  const std::int64_t slots = kHours * 60 - 20;
-  fleet.run(slots, [&](std::int64_t minute) {
-    // Crashes before and after what was sent is acknowledged; an engine that is away for an hour and a half.
-    if (minute % 50 == 17) fleet.open(0);
-    if (minute % 70 == 33) fleet.open(1);
-    if (minute > 150 && minute < 240) return;
-    fleet.deliver(*writer_, 0, minute % 40 == 7 ? 2 : 1);
-    fleet.deliver(*writer_, 1);
-  });
-  fleet.open(0);
-  fleet.deliver(*writer_, 0);
-  fleet.deliver(*writer_, 1);
-  const auto at = [&](std::int64_t minute) { return Instant{fleet.start_ + minute * test::kMinute}; };
-  wait_for(fleet, {at(0), at(slots)});
-  const auto gpu_name = [&](store::Reader& reader) {
+// Runs a fleet with everything that goes wrong in between, and compares.
+class EngineRealServerFleet : public EngineRealServer {
+ protected:
+  static constexpr std::int64_t kSlots = 400;
+
+  void SetUp() override {
+    EngineRealServer::SetUp();
+    if (!writer_) return;
+    fleet_.emplace(testing::TempDir() + "flopsight_engine_real", end_ - 7 * kHourMilliseconds);
+    fleet_->run(kSlots, [&](std::int64_t minute) {
+      // Crashes before and after what was sent is acknowledged; an engine that is away for an hour and a half.
+      if (minute % 50 == 17) fleet_->open(0);
+      if (minute % 70 == 33) fleet_->open(1);
+      if (minute > 150 && minute < 240) return;
+      deliver(0, minute % 40 == 7 ? 2 : 1);
+      deliver(1, 1);
+    });
+    fleet_->open(0);
+    deliver(0, 1);
+    deliver(1, 1);
+    wait_for(*fleet_, {at(0), at(kSlots)});
+  }
+  void deliver(std::uint64_t shard, int times) {
+    const auto sent = fleet_->deliver(*writer_, shard, times);
+    ASSERT_TRUE(sent.ok()) << sent.error().message;
+    ASSERT_EQ(sent->rejected, 0U) << sent->rejection;
+  }
+  Instant at(std::int64_t minute) const { return Instant{fleet_->start_ + minute * test::kMinute}; }
+  static std::function<std::string(store::GpuId)> gpu_names(store::Reader& reader) {
     return [&reader](store::GpuId id) {
       const auto records = reader.gpus({id});
       const samples::GpuIdentity& gpu = records->front().identity;
       return gpu.uuid.empty() ? gpu.host + "/" + gpu.index : gpu.uuid;
     };
-  };
-  for (const auto& [from, to] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {0, slots}, {0, 420}, {0, 1}, {59, 61}, {60, 120}, {30, 390}, {1, 399}, {200, 201}, {399, 400}, {100, 340}}) {
-    const Window window{at(from), at(to)};
-    SCOPED_TRACE(std::to_string(from) + " to " + std::to_string(to));
-    EXPECT_EQ(test::totals_of(*reader(), window, std::nullopt), test::totals_of(*fleet.oracle_, window, std::nullopt));
-    EXPECT_EQ(test::gpus_of(*reader(), window, std::nullopt), test::gpus_of(*fleet.oracle_, window, std::nullopt));
-    const auto of_engine = reader();
-    ASSERT_TRUE(of_engine->job_totals(window, std::nullopt).ok());
-    EXPECT_EQ(test::members_of(*of_engine, window, gpu_name(*of_engine)),
-              test::members_of(*fleet.oracle_, window, gpu_name(*fleet.oracle_)));
   }
-  const auto jobs = fleet.oracle_->jobs();
-  ASSERT_EQ(jobs->size(), 6U);
-  for (const store::JobRecord& job : *jobs) {
-    SCOPED_TRACE(job.holder.job + " in " + job.holder.name_space);
+  void compare_job(const store::JobRecord& job) {
     const auto of_engine = reader();
+    store::Store& oracle = *fleet_->oracle_;
     const auto id = of_engine->find_job(job_text(job.holder));
     ASSERT_TRUE(id.ok()) << id.error().message;
-    EXPECT_EQ(test::name_of(*of_engine, *id), test::name_of(*fleet.oracle_, job.id));
+    EXPECT_EQ(test::name_of(*of_engine, *id), test::name_of(oracle, job.id));
     for (const double step : {60.0, 300.0, 600.0, 3600.0, 7200.0}) {
       const Window window{at(7), at(395)};
-      EXPECT_EQ(test::series_of(*of_engine, *id, window, Seconds(step)),
-                test::series_of(*fleet.oracle_, job.id, window, Seconds(step))) << step;
+      EXPECT_EQ(test::series_of(*of_engine, *id, window, Seconds(step)), test::series_of(oracle, job.id, window, Seconds(step)))
+          << step;
     }
     const Window window{at(10), at(300)};
-    EXPECT_EQ(test::totals_of(*reader(), window, std::nullopt), test::totals_of(*fleet.oracle_, window, std::nullopt));
-    EXPECT_EQ(test::totals_of(*of_engine, window, *id), test::totals_of(*fleet.oracle_, window, job.id));
-    EXPECT_EQ(test::gpus_of(*of_engine, window, *id), test::gpus_of(*fleet.oracle_, window, job.id));
+    EXPECT_EQ(test::totals_of(*of_engine, window, *id), test::totals_of(oracle, window, job.id));
+    EXPECT_EQ(test::gpus_of(*of_engine, window, *id), test::gpus_of(oracle, window, job.id));
     const auto member = of_engine->members(window, *id);
     ASSERT_TRUE(member.ok()) << member.error().message;
-    const auto expected = fleet.oracle_->members(window, job.id);
+    const auto expected = oracle.members(window, job.id);
     ASSERT_EQ(member->size(), 1U);
     EXPECT_EQ(member->front().ever.start.unix_milliseconds, expected->front().ever.start.unix_milliseconds);
     EXPECT_EQ(member->front().ever.end.unix_milliseconds, expected->front().ever.end.unix_milliseconds);
     EXPECT_EQ(member->front().gpus.size(), expected->front().gpus.size());
+  }
+
+  std::optional<TestFleet> fleet_;
+};
+
+TEST_F(EngineRealServerFleet, all_processes_together_answer_like_one_embedded_store) {
+  store::Store& oracle = *fleet_->oracle_;
+  for (const auto& [from, to] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {0, kSlots}, {0, 420}, {0, 1}, {59, 61}, {60, 120}, {30, 390}, {1, 399}, {200, 201}, {399, 400}, {100, 340}}) {
+    const Window window{at(from), at(to)};
+    SCOPED_TRACE(std::to_string(from) + " to " + std::to_string(to));
+    ASSERT_EQ(test::totals_of(*reader(), window, std::nullopt), test::totals_of(oracle, window, std::nullopt));
+    ASSERT_EQ(test::gpus_of(*reader(), window, std::nullopt), test::gpus_of(oracle, window, std::nullopt));
+    const auto of_engine = reader();
+    ASSERT_TRUE(of_engine->job_totals(window, std::nullopt).ok());
+    ASSERT_EQ(test::members_of(*of_engine, window, gpu_names(*of_engine)), test::members_of(oracle, window, gpu_names(oracle)));
+  }
+  const auto jobs = oracle.jobs();
+  ASSERT_EQ(jobs->size(), 6U);
+  for (const store::JobRecord& job : *jobs) {
+    SCOPED_TRACE(job.holder.job + " in " + job.holder.name_space);
+    compare_job(job);
   }
   EXPECT_EQ(reader()->find_job("nothing@like-it").error().code, base::ErrorCode::kNotFound);
   EXPECT_EQ(reader()->find_job("17").error().code, base::ErrorCode::kNotFound);

@@ -2,15 +2,15 @@
 // For tests only: a small fleet whose cells go to two processes' engine stores and to one embedded store, which is the oracle.
 // GPUs close their slots at different times, so that jobs get parts of slots late.
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "base/check.h"
 #include "engine/engine_store.h"
@@ -40,9 +40,7 @@ class TestFleet {
   static constexpr int kGpus = 8;
 
   // `start`: of an hour.
-  explicit TestFleet(std::int64_t start, bool gpu_cells = true) : start_(start) {
-    folder_ = testing::TempDir() + "flopsight_engine_" + testing::UnitTest::GetInstance()->current_test_info()->name() +
-              std::to_string(start);
+  TestFleet(const std::string& folder, std::int64_t start, bool gpu_cells = true) : start_(start), folder_(folder) {
     std::filesystem::remove_all(folder_);
     options_.gpu_cells = gpu_cells;
     for (std::uint64_t i = 0; i < 2; ++i) {
@@ -121,15 +119,17 @@ class TestFleet {
   }
 
   // Everything that waits, to an engine. `times`: as if so many acknowledgments were lost.
-  void deliver(RemoteWriter& writer, std::uint64_t shard, int times = 1) {
+  base::Result<Delivered> deliver(RemoteWriter& writer, std::uint64_t shard, int times = 1) {
+    Delivered all;
     for (;;) {
       const auto letter = engines_[shard]->next();
       FLOPSIGHT_CHECK(letter.ok());
-      if (*letter == nullptr) return;
+      if (*letter == nullptr) return all;
       for (int i = 0; i < times; ++i) {
-        const auto sent = writer.send((*letter)->series);
-        ASSERT_TRUE(sent.ok()) << sent.error().message;
-        ASSERT_EQ(sent->rejected, 0U) << sent->rejection;
+        FLOPSIGHT_ASSIGN_OR_RETURN(const Delivered sent, writer.send((*letter)->series));
+        all.samples += sent.samples;
+        all.rejected += sent.rejected;
+        if (all.rejection.empty()) all.rejection = sent.rejection;
       }
       FLOPSIGHT_CHECK(engines_[shard]->delivered((*letter)->id).ok());
     }
@@ -154,7 +154,7 @@ class TestFleet {
   std::mt19937_64 random_{11};
 };
 
-// What readers say, by names instead of numbers, and without the fields that an engine does not keep.
+// What readers say (or one entry with the error), by names instead of numbers, and without the fields that an engine does not keep.
 using CellText = std::vector<std::int64_t>;
 inline CellText text_of(const rollups::Cell& cell, const rollups::Spread& spread = {}) {
   CellText text;
@@ -175,8 +175,7 @@ inline std::string name_of(const store::Reader& reader, store::JobId job) {
 inline std::map<std::string, CellText> totals_of(store::Reader& reader, units::Window window, std::optional<store::JobId> job) {
   std::map<std::string, CellText> out;
   const auto totals = reader.job_totals(window, job);
-  EXPECT_TRUE(totals.ok()) << totals.error().message;
-  if (!totals.ok()) return out;
+  if (!totals.ok()) return {{totals.error().message, {}}};
   for (const store::JobTotal& total : *totals) {
     if (job && total.job != *job) continue;
     out[name_of(reader, total.job) + " on " + reader.model_name(total.model)] = text_of(total.cell, total.spread);
@@ -187,8 +186,7 @@ inline std::map<std::pair<std::int64_t, std::string>, CellText> series_of(store:
                                                                           units::Window window, units::Seconds step) {
   std::map<std::pair<std::int64_t, std::string>, CellText> out;
   const auto series = reader.job_series(job, window, step);
-  EXPECT_TRUE(series.ok()) << series.error().message;
-  if (!series.ok()) return out;
+  if (!series.ok()) return {{{0, series.error().message}, {}}};
   for (const store::JobCell& cell : *series) {
     out[{cell.slot_start.unix_milliseconds, reader.model_name(cell.model)}] = text_of(cell.cell, cell.spread);
   }
@@ -197,11 +195,10 @@ inline std::map<std::pair<std::int64_t, std::string>, CellText> series_of(store:
 inline std::map<std::string, CellText> gpus_of(store::Reader& reader, units::Window window, std::optional<store::JobId> job) {
   std::map<std::string, CellText> out;
   const auto totals = reader.gpu_totals(window, job);
-  EXPECT_TRUE(totals.ok()) << totals.error().message;
-  if (!totals.ok()) return out;
+  if (!totals.ok()) return {{totals.error().message, {}}};
   for (const store::GpuTotal& total : *totals) {
     const auto record = reader.gpus({total.gpu});
-    EXPECT_EQ(record->size(), 1U);
+    FLOPSIGHT_CHECK(record->size() == 1);
     const samples::GpuIdentity& gpu = record->front().identity;
     out[gpu.uuid + "|" + gpu.host + "|" + gpu.index + "|" + gpu.model_raw + " of " + name_of(reader, total.job)] =
         text_of(total.cell);
@@ -213,8 +210,7 @@ inline std::map<std::string, std::vector<std::string>> members_of(store::Reader&
                                                                   const std::function<std::string(store::GpuId)>& gpu_name) {
   std::map<std::string, std::vector<std::string>> out;
   const auto members = reader.members(window, std::nullopt);
-  EXPECT_TRUE(members.ok()) << members.error().message;
-  if (!members.ok()) return out;
+  if (!members.ok()) return {{members.error().message, {}}};
   for (const store::Member& member : *members) {
     if (member.gpus.empty()) continue;
     std::vector<std::string>& names = out[name_of(reader, member.job)];
