@@ -404,6 +404,7 @@ base::Result<EngineStore::State> EngineStore::state() {
 base::Result<bool> EngineStore::maintain(Instant now, const store::Retention& retention) {
   store::Retention own;
   own.fine = own.middle = own.coarse = retention.fine;
+  options_.late_max = std::min(options_.late_max, retention.fine);
   return local_.store->maintain(std::min(now, Instant{committed_.newest}), own);
 }
 

@@ -143,6 +143,16 @@ class Server:
         self._end_process()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def pause(self):
+        """Ends the process; its data stay."""
+        self._end_process()
+
+    def resume(self):
+        """Starts it again on the same port and data. Returns when it is ready."""
+        self._launch(int(self.url.rsplit(":", 1)[1]), self._extra_arguments)
+        if wait_until(self._ready_or_dead, f"{self.program} on {self.url}") != "ready":
+            raise RuntimeError(f"{self.program} did not start again:\n{self.log()[-4000:]}")
+
     def log(self) -> str:
         """What the server has printed so far."""
         with contextlib.suppress(FileNotFoundError):
@@ -172,16 +182,19 @@ class Server:
     def _arguments(self, port: int) -> list[str]:
         raise NotImplementedError
 
+    def _launch(self, port: int, extra_arguments: list[str]):
+        with open(os.path.join(self.folder, "log"), "wb") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", self.program]
+                + self._arguments(port) + extra_arguments,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                cwd=self.folder)
+        self.url = f"http://127.0.0.1:{port}"
+        self._extra_arguments = extra_arguments
+
     def _start(self, extra_arguments: list[str]):
         for _ in range(5):  # the port may have been taken since free_port()
-            port = free_port()
-            with open(os.path.join(self.folder, "log"), "wb") as log:
-                self._process = subprocess.Popen(
-                    ["setpriv", "--pdeathsig", "KILL", self.program]
-                    + self._arguments(port) + extra_arguments,
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                    cwd=self.folder)
-            self.url = f"http://127.0.0.1:{port}"
+            self._launch(free_port(), extra_arguments)
             if wait_until(self._ready_or_dead, f"{self.program} on {self.url}") == "ready":
                 return
             if "address already in use" not in self.log():

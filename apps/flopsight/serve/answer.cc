@@ -110,7 +110,7 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   } else {
     FLOPSIGHT_RETURN_IF_ERROR(add_jobs(store, settings, window, holders, fleet, quality));
   }
-  if (settings.simulated) quality.add("simulated", "this service");
+  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   analysis::ReportOptions options;
   options.by = by;
   options.top = top;

@@ -3,12 +3,14 @@
 #include <cmath>
 #include <csignal>
 #include <ctime>
+#include <mutex>
 #include <ostream>
 
 #include <malloc.h>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "serve/delivery.h"
 #include "serve/demo_fleet.h"
 #include "serve/ingest.h"
 #include "serve/job_service.h"
@@ -97,6 +99,38 @@ rollups::FleetOptions fleet_options(const Loaded& loaded) {
   return options;
 }
 
+Result<std::optional<EngineSettings>> engine_settings(const ServeConfig& c) {
+  if (c.engine_url.empty()) return std::optional<EngineSettings>();
+  EngineSettings settings;
+  net::HttpOptions& http = settings.reader.http;
+  const auto path = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string token, text_of(c.engine_bearer_token_file));
+  if (!c.engine_bearer_token_file.empty()) http.auth.bearer_token = std::string(base::trim(token));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string password, text_of(c.engine_basic_password_file));
+  if (!c.engine_basic_user.empty()) http.auth.basic = {c.engine_basic_user, std::string(base::trim(password))};
+  for (const std::string& header : c.engine_headers) {
+    const std::size_t colon = header.find(':');
+    http.auth.headers.emplace_back(header.substr(0, colon), base::trim(header.substr(colon + 1)));
+  }
+  http.tls = {path(c.engine_ca_file), path(c.engine_cert_file), path(c.engine_key_file), path(c.engine_server_name),
+              c.engine_insecure_skip_verify};
+  http.total_timeout = std::chrono::milliseconds(std::llround(c.engine_timeout.value * 1000));
+  // A question is asked again by who asked it, and the outbox tries again by itself.
+  http.retries = 0;
+  http.body_bytes_max = std::size_t{256} << 20;
+  settings.reader.url = c.engine_url;
+  settings.reader.gpu_cells = c.engine_gpu_cells;
+  settings.reader.history = c.limits_query_window;
+  std::string base_url = c.engine_url;
+  while (base_url.ends_with('/')) base_url.pop_back();
+  settings.write_url = c.engine_write_url.empty() ? base_url + "/api/v1/write" : c.engine_write_url;
+  settings.store.shard = c.scrape_shard;
+  settings.store.gpu_cells = c.engine_gpu_cells;
+  settings.store.outbox_bytes_max = c.engine_outbox_bytes;
+  settings.store.late_max = c.retention_fine;
+  return std::optional(std::move(settings));
+}
+
 IngestOptions ingest_options(const Loaded& loaded) {
   const ServeConfig& c = loaded.config;
   IngestOptions options;
@@ -141,12 +175,15 @@ net::ServerOptions server_options(const Loaded& loaded) {
   options.body_bytes_max = c.limits_body_bytes;
   options.bodies_bytes_max = c.limits_bodies_bytes;
   options.connections_max = static_cast<std::uint32_t>(c.limits_connections);
-  // Most of them wait for the disk.
-  options.handler_threads = 4;
+  // Most of them wait for the disk; or, with an engine, half of them for that.
+  options.handler_threads = c.engine_url.empty() ? 4 : 16;
   return options;
 }
 
 void say(const Env& env, std::string_view line) {
+  // Also from the thread that delivers.
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
   env.err << units::to_rfc3339(env.now()) << " " << base::printable(line, 2'000) << "\n" << std::flush;
 }
 
@@ -168,7 +205,9 @@ class Service {
       : arguments_(arguments), env_(env), loaded_(std::move(loaded)) {}
 
   base::Status start() {
-    FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(ingest_options(loaded_), loaded_.rules));
+    IngestOptions options = ingest_options(loaded_);
+    FLOPSIGHT_ASSIGN_OR_RETURN(options.engine, engine_settings(loaded_.config));
+    FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(std::move(options), loaded_.rules));
     for (const std::string& note : ingest_->take_notes()) say(env_, note);
     FLOPSIGHT_ASSIGN_OR_RETURN(jobs_, JobService::open(loaded_.config.store, false));
     if (!jobs_->book().damage().empty()) say(env_, jobs_->book().damage());
@@ -185,6 +224,9 @@ class Service {
     if (arguments_.demo && scraping_->target_count() == 0) {
       demo_ = std::make_unique<DemoFleet>(*ingest_, env_.now);
       say(env_, "no exporter answers on this machine: showing a SIMULATED fleet, which does not exist");
+    }
+    if (!loaded_.config.engine_url.empty()) {
+      delivery_ = std::make_unique<Delivery>(*ingest_, [this](const std::string& line) { say(env_, line); });
     }
     routes_->set_ready(true);
     return {};
@@ -222,6 +264,7 @@ class Service {
     demo_.reset();
     scraping_.reset();
     flush(env_.now());
+    delivery_.reset();
     say(env_, "stopped");
   }
 
@@ -281,6 +324,7 @@ class Service {
     loaded->config.listen = loaded_.config.listen;
     loaded->config.store = loaded_.config.store;
     loaded->config.rollup_slot = loaded_.config.rollup_slot;
+    loaded->config.engine_url = loaded_.config.engine_url;
     // Of the address that is listened on, which need not be the one in the file.
     if (const base::Status exposed = check_exposure(loaded->config, *loaded->access); !exposed.ok()) {
       say(env_, "configuration not reloaded: " + exposed.error().message);
@@ -319,6 +363,7 @@ class Service {
   std::unique_ptr<JobService> jobs_;
   std::vector<jobs::JobRecord> jobs_file_;
   std::unique_ptr<Routes> routes_;
+  std::unique_ptr<Delivery> delivery_;
   std::unique_ptr<ScrapeService> scraping_;
   std::unique_ptr<DemoFleet> demo_;
   std::unique_ptr<net::HttpServer> server_;

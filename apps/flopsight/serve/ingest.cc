@@ -246,8 +246,15 @@ base::Status Ingest::start() {
   FLOPSIGHT_RETURN_IF_ERROR(store::real_disk().make_folder(options_.folder));
   FLOPSIGHT_ASSIGN_OR_RETURN(store::FolderLock lock, store::FolderLock::take(options_.folder));
   lock_.emplace(std::move(lock));
-  const std::scoped_lock guard(store_mutex_, fleet_mutex_);
-  return recover();
+  FLOPSIGHT_RETURN_IF_ERROR(open_engine());
+  {
+    const std::scoped_lock guard(store_mutex_, fleet_mutex_);
+    FLOPSIGHT_RETURN_IF_ERROR(recover());
+  }
+  // A full outbox is no reason not to start: it is what has to be emptied.
+  const std::scoped_lock guard(store_mutex_);
+  static_cast<void>(look_at_outbox());
+  return {};
 }
 
 void Ingest::make_fleet() {
@@ -277,11 +284,10 @@ void Ingest::make_fleet() {
 
 base::Status Ingest::recover() {
   if (store_ != nullptr) store_->roll_back();
-  store::SqliteStoreOptions store_options;
-  store_options.slot = options_.live.slot;
   // If it cannot be opened, questions still go to the one there is.
-  FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, store::open_sqlite_store(options_.folder, store_options));
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<store::Store> opened, open_store());
   store_ = std::move(opened);
+  engine_ = options_.engine ? static_cast<engine::EngineStore*>(store_.get()) : nullptr;
   for (std::string& note : store_->take_notes()) notes_.push_back(std::move(note));
   look_at_store();
   make_fleet();
@@ -389,9 +395,9 @@ WriteAnswer Ingest::remote_write(wire::RemoteWriteVersion version, std::string_v
   {
     const std::scoped_lock guard(fleet_mutex_);
     ++counters_.requests;
-    if (needs_recovery_) {
+    if (!closed_for().empty()) {
       ++counters_.requests_unavailable;
-      return refuse(503, why_not_);
+      return refuse(503, closed_for());
     }
     const auto appended = log_->append({version == wire::RemoteWriteVersion::kV1 ? store::LogKind::kRemoteWrite1
                                                                                  : store::LogKind::kRemoteWrite2,
@@ -425,7 +431,7 @@ base::Status Ingest::scrape(const std::string& target, std::span<const wire::Lab
   body += text;
   const std::string compressed = wire::snappy_compress(body);
   const std::scoped_lock guard(fleet_mutex_);
-  if (needs_recovery_) return base::Error{base::ErrorCode::kUnavailable, why_not_};
+  if (!closed_for().empty()) return base::Error{base::ErrorCode::kUnavailable, closed_for()};
   const auto appended = log_->append({store::LogKind::kExposition, now, compressed});
   if (!appended.ok()) {
     stop_accepting(appended.error());

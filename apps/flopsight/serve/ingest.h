@@ -8,6 +8,7 @@
 // no caller holds both for long: a slow query or a slow disk does not keep samples from coming in.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -22,6 +23,9 @@
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "engine/engine_reader.h"
+#include "engine/engine_store.h"
+#include "engine/remote_writer.h"
 #include "jobs/owners.h"
 #include "live/live_fleet.h"
 #include "store/job_book.h"
@@ -33,8 +37,16 @@
 
 namespace flopsight::app {
 
+// Where rollups go besides the folder, and who answers questions then.
+struct EngineSettings {
+  engine::EngineStoreOptions store;    // its slot is the live fleet's
+  engine::EngineReaderOptions reader;  // `now` is the question's; its HTTP options are also the writer's
+  std::string write_url;
+};
+
 struct IngestOptions {
   std::string folder;
+  std::optional<EngineSettings> engine;
   live::LiveOptions live;
   store::LogOptions log;
   wire::RemoteWriteLimits remote_write;
@@ -86,6 +98,15 @@ struct IngestHealth {
   std::uint64_t log_bytes = 0;
   std::uint64_t store_bytes = 0;
   bool simulated = false;
+};
+
+// Of the engine, since the start.
+struct EngineHealth {
+  engine::EngineStore::State outbox;
+  std::uint64_t samples = 0;
+  std::uint64_t samples_rejected = 0;
+  std::uint64_t failures = 0;  // attempts that ended without an answer that counts
+  std::string error;           // why the last attempt failed; empty: it did not
 };
 
 // The last closed slot of a GPU and of a job, for /metrics.
@@ -141,6 +162,29 @@ class Ingest {
   };
   StoreHandle store();
 
+  // For one question: the store, locked while the handle lives, or a reader of the engine, which locks nothing.
+  class ReaderHandle {
+   public:
+    ReaderHandle(std::unique_lock<std::mutex> lock, store::Reader& reader) : lock_(std::move(lock)), reader_(&reader) {}
+    ReaderHandle(std::unique_ptr<store::Reader> own, std::shared_ptr<void> ticket)
+        : own_(std::move(own)), reader_(own_.get()), ticket_(std::move(ticket)) {}
+    store::Reader* operator->() { return reader_; }
+    store::Reader& operator*() { return *reader_; }
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+    std::unique_ptr<store::Reader> own_;
+    store::Reader* reader_;
+    std::shared_ptr<void> ticket_;
+  };
+  base::Result<ReaderHandle> reader(units::Instant now);
+
+  // Sends the oldest of what waits for the engine. True: there may be more. For one thread, which is not that of flush().
+  // kUnavailable: later.
+  base::Result<bool> deliver();
+  // Nothing without an engine.
+  std::optional<EngineHealth> engine_health() const;
+
   IngestCounters counters() const;
   IngestHealth health() const;
   std::vector<samples::QualityEntry> quality() const;
@@ -185,8 +229,18 @@ class Ingest {
   std::atomic<bool> more_{false};
   void look_at_store();  // store_mutex_ held
 
+  base::Result<std::unique_ptr<store::Store>> open_store();
+  base::Status open_engine();
+  base::Status look_at_outbox();  // store_mutex_ held; kLimit: it is full
+  std::unique_ptr<engine::RemoteWriter> writer_;  // of the thread that delivers
+  std::shared_ptr<std::atomic<int>> questions_ = std::make_shared<std::atomic<int>>(0);
+  mutable std::mutex engine_mutex_;  // before no other
+  EngineHealth engine_health_;
+  std::optional<std::chrono::steady_clock::time_point> rejection_said_;
+
   mutable std::mutex store_mutex_;
   std::unique_ptr<store::Store> store_;
+  engine::EngineStore* engine_ = nullptr;  // what the store is, with an engine
 
   // Everything below: fleet_mutex_.
   mutable std::mutex fleet_mutex_;
@@ -206,6 +260,9 @@ class Ingest {
   std::vector<std::string> notes_;
   units::Instant newest_sample_;
   std::string why_not_;  // not empty: not accepting
+  std::string outbox_full_;  // the same
+  // What a request is refused with now; empty: it is taken.
+  const std::string& closed_for() const { return outbox_full_.empty() && needs_recovery_ ? why_not_ : outbox_full_; }
   bool needs_recovery_ = false;
   std::atomic<bool> wants_flush_{false};
 

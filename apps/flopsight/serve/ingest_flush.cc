@@ -17,6 +17,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 base::Status Ingest::flush(units::Instant now, bool everything) {
   // A slow question holds the store; samples come in meanwhile.
   std::unique_lock store_guard(store_mutex_);
+  // Nothing is lost by waiting: samples are refused until there is room again.
+  FLOPSIGHT_RETURN_IF_ERROR(look_at_outbox());
   {
     const std::scoped_lock guard(fleet_mutex_);
     if (needs_recovery_) {
@@ -169,6 +171,7 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
   if (is_simulated) store_->mark_simulated();
   FLOPSIGHT_RETURN_IF_ERROR(store_->commit(checkpoint));
   look_at_store();
+  static_cast<void>(look_at_outbox());
   FLOPSIGHT_RETURN_IF_ERROR(log_->drop_before(checkpoint.log_segment));
   return log_->rotate();
 }
@@ -232,8 +235,8 @@ IngestHealth Ingest::health() const {
   IngestHealth health;
   {
     const std::scoped_lock guard(fleet_mutex_);
-    health.accepting = why_not_.empty();
-    health.why_not = why_not_;
+    health.accepting = why_not_.empty() && outbox_full_.empty();
+    health.why_not = why_not_.empty() ? outbox_full_ : why_not_;
     health.newest_sample = newest_sample_;
     health.gpus = fleet_->gpu_count();
     health.label_sets = fleet_->label_set_count();

@@ -280,8 +280,9 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
   const std::string_view gpus = request.query_value("gpus").value_or("false");
   if (gpus != "true" && gpus != "false") return failed(wrong("gpus", gpus, "true or false"));
   const AnswerSettings answers = answer_settings(settings);
-  Ingest::StoreHandle store = ingest_.store();
-  const auto report = answer_fleet(*store, answers, *window, *by, *top, gpus == "true", caller);
+  auto store = ingest_.reader(now_());
+  if (!store.ok()) return failed(store.error());
+  const auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller);
   if (!report.ok()) return failed(report.error());
   return json(views::report_json(*report));
 }
@@ -297,13 +298,16 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
   if (!cursor.ok()) return failed(cursor.error());
   const AnswerSettings answers = answer_settings(settings);
   samples::QualityLog quality;
-  base::Result<std::vector<analysis::JobAnswer>> rows = [&] {
-    Ingest::StoreHandle store = ingest_.store();
-    return answer_jobs(*store, answers, *window, caller, quality);
+  bool is_simulated = answers.simulated;
+  base::Result<std::vector<analysis::JobAnswer>> rows = [&]() -> base::Result<std::vector<analysis::JobAnswer>> {
+    FLOPSIGHT_ASSIGN_OR_RETURN(Ingest::ReaderHandle store, ingest_.reader(now_()));
+    auto answer = answer_jobs(*store, answers, *window, caller, quality);
+    is_simulated = is_simulated || store->simulated();
+    return answer;
   }();
   if (!rows.ok()) return failed(rows.error());
   const auto next = cut_page(*rows, *cursor, *limit);
-  return json(views::jobs_json({*window, answers.simulated, quality.entries()}, *rows, next));
+  return json(views::jobs_json({*window, is_simulated, quality.entries()}, *rows, next));
 }
 
 // /api/v1/jobs/ID, /ID/series, /ID/gpus
@@ -327,8 +331,10 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
   if (part == "/series") {
     const auto step = parameters.step(*window);
     if (!step.ok()) return failed(step.error());
-    Ingest::StoreHandle store = ingest_.store();
-    const auto series = answer_series(*store, id, *window, *step, caller);
+    auto store = ingest_.reader(now_());
+    if (!store.ok()) return failed(store.error());
+    const auto series = answer_series(**store, id, *window, *step, caller);
+    head.simulated = head.simulated || (*store)->simulated();
     return series.ok() ? json(views::series_json(head, id, *series)) : failed(series.error());
   }
   if (part == "/gpus") {
@@ -336,16 +342,20 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     if (!limit.ok()) return failed(limit.error());
     const auto cursor = parameters.cursor();
     if (!cursor.ok()) return failed(cursor.error());
-    Ingest::StoreHandle store = ingest_.store();
-    auto rows = answer_job_gpus(*store, answers, id, *window, caller, quality);
+    auto store = ingest_.reader(now_());
+    if (!store.ok()) return failed(store.error());
+    auto rows = answer_job_gpus(**store, answers, id, *window, caller, quality);
     if (!rows.ok()) return failed(rows.error());
     const auto next = cut_page(*rows, *cursor, *limit);
+    head.simulated = head.simulated || (*store)->simulated();
     head.quality = quality.entries();
     return json(views::gpus_json(head, id, *rows, next));
   }
-  Ingest::StoreHandle store = ingest_.store();
-  const auto row = answer_job(*store, answers, id, *window, caller, quality);
+  auto store = ingest_.reader(now_());
+  if (!store.ok()) return failed(store.error());
+  const auto row = answer_job(**store, answers, id, *window, caller, quality);
   if (!row.ok()) return failed(row.error());
+  head.simulated = head.simulated || (*store)->simulated();
   head.quality = quality.entries();
   return json(views::job_json(head, *row));
 }

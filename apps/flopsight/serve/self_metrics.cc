@@ -128,12 +128,27 @@ void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {
   for (const samples::QualityEntry& entry : ingest.quality()) page.sample(n(entry.count), "code=\"" + entry.code + "\"");
 }
 
+void add_engine(Page& page, const Ingest& ingest) {
+  const std::optional<EngineHealth> h = ingest.engine_health();
+  if (!h) return;
+  const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
+  page.one("flopsight_engine_up", "gauge", "1: the engine took what was sent last; 0: it waits", h->error.empty() ? 1 : 0);
+  page.one("flopsight_engine_waiting_bytes", "gauge", "what waits for the engine, of engine.outbox-bytes", n(h->outbox.bytes));
+  page.one("flopsight_engine_waiting_parcels", "gauge", "the same in parcels, each of up to a thousand slots of jobs or GPUs",
+           n(h->outbox.parcels));
+  page.one("flopsight_engine_lag_seconds", "gauge", "from the oldest slot that waits to the newest", h->outbox.lag.value);
+  page.one("flopsight_engine_samples_total", "counter", "samples that the engine took", n(h->samples));
+  page.one("flopsight_engine_samples_rejected_total", "counter", "samples that it will never take", n(h->samples_rejected));
+  page.one("flopsight_engine_failures_total", "counter", "attempts to send that have to be made again", n(h->failures));
+}
+
 }  // namespace
 
 std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
   Page page;
   add_fleet(page, ingest, in, caller);
   add_ingest(page, ingest, in);
+  add_engine(page, ingest);
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
   page.one("flopsight_http_connections", "gauge", "open connections", n(in.server.connections_open));
   page.one("flopsight_http_requests_total", "counter", "requests", n(in.server.requests_total));

@@ -22,6 +22,7 @@ struct Row {
   SettingInfo info;
   Setter set;
   Getter get;
+  std::vector<std::string> Config::*items = nullptr;  // of a list
 };
 
 constexpr std::string_view kDuration = "a duration such as 15s or 7d";
@@ -64,7 +65,8 @@ Row list(std::string_view key, std::vector<std::string> Config::*field, std::str
             (c.*field).push_back(t);
             return true;
           },
-          [](const Config&) { return std::string(); }};
+          [](const Config&) { return std::string(); },
+          field};
 }
 Row flag(std::string_view key, bool Config::*field, std::string_view meaning) {
   return {{key, "true or false", meaning, false, true},
@@ -145,6 +147,21 @@ std::vector<Row> other_rows() {
       duration("retention.middle", &Config::retention_middle, "how long ten minutes are kept; then in hours"),
       duration("retention.coarse", &Config::retention_coarse, "how long hours are kept"),
       bytes("retention.bytes", &Config::retention_bytes, "the store's limit, past which the oldest goes; 0: none"),
+      text("engine.url", &Config::engine_url, "http://HOST:PORT, https too, with a path where there is one",
+           "a Prometheus-compatible engine that keeps the rollups of all processes (docs/engine.md)"),
+      text("engine.write-url", &Config::engine_write_url, "a URL", "where it takes remote write; default: engine.url/api/v1/write"),
+      flag("engine.gpu-cells", &Config::engine_gpu_cells, "series of every GPU, for answers by GPU and host"),
+      bytes("engine.outbox-bytes", &Config::engine_outbox_bytes, "what may wait on the disk for the engine: 503 past it"),
+      duration("engine.timeout", &Config::engine_timeout, "of one request to the engine"),
+      text("engine.bearer-token-file", &Config::engine_bearer_token_file, "a file", "bearer token for the engine"),
+      text("engine.basic-user", &Config::engine_basic_user, "a name", "user of basic authentication"),
+      text("engine.basic-password-file", &Config::engine_basic_password_file, "a file", "its password"),
+      list("engine.headers", &Config::engine_headers, "Name: value", "sent with each request, e.g. 'X-Scope-OrgID: gpus'"),
+      text("engine.ca-file", &Config::engine_ca_file, "a file", "PEM of the engine's certificate authority"),
+      text("engine.cert-file", &Config::engine_cert_file, "a file", "PEM of the client certificate"),
+      text("engine.key-file", &Config::engine_key_file, "a file", "PEM of its key"),
+      text("engine.server-name", &Config::engine_server_name, "a name", "to verify the engine's certificate for"),
+      flag("engine.insecure-skip-verify", &Config::engine_insecure_skip_verify, "do not verify the engine's certificate"),
       text("rules", &Config::rules, "a file", "attribution rules (docs/attribution.md)"),
       text("gpu-catalog", &Config::gpu_catalog, "a file", "CSV rows that add to or replace the GPU catalogue"),
       text("prices", &Config::prices, "a file", "US dollars per GPU-hour by model (CSV or JSON)"),
@@ -271,6 +288,34 @@ base::Status check_limits(const ServeConfig& c) {
   return {};
 }
 
+base::Status check_engine(const ServeConfig& c) {
+  const auto wrong = [](const std::string& what) { return base::Error{base::ErrorCode::kInvalid, what}; };
+  for (const auto& [key, url] : {std::pair("engine.url", c.engine_url), std::pair("engine.write-url", c.engine_write_url)}) {
+    if (url.empty() || ((url.starts_with("http://") || url.starts_with("https://")) && url.find_first_of("?#") == std::string::npos)) {
+      continue;
+    }
+    return wrong(std::string(key) + ": expected a URL such as http://victoria-metrics:8428, without '?' or '#'");
+  }
+  if (!c.engine_write_url.empty() && c.engine_url.empty()) return wrong("engine.write-url: expected engine.url with it");
+  if (!c.engine_url.empty() && c.retention_bytes != 0) {
+    return wrong("retention.bytes: with an engine, slots are kept for retention.fine, since late ones are added to them");
+  }
+  if (c.engine_basic_user.empty() != c.engine_basic_password_file.empty()) {
+    return wrong("engine.basic-user and engine.basic-password-file belong together");
+  }
+  if (c.engine_cert_file.empty() != c.engine_key_file.empty()) {
+    return wrong("engine.cert-file and engine.key-file belong together");
+  }
+  if (c.engine_timeout.value <= 0 || c.engine_timeout.value > 3600) return wrong("engine.timeout: expected up to an hour");
+  for (const std::string& header : c.engine_headers) {
+    const std::size_t colon = header.find(':');
+    if (colon == std::string::npos || colon == 0) {
+      return wrong("engine.headers: found \"" + base::printable(header, 40) + "\", expected Name: value");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 const std::vector<SettingInfo>& settings() {
@@ -308,9 +353,7 @@ base::Result<ServeConfig> read_config(const std::string& path, const std::vector
     const Row* row = find_row(key);
     if (row != nullptr && row->info.is_list && std::find(cleared.begin(), cleared.end(), key) == cleared.end()) {
       cleared.push_back(key);
-      if (key == "scrape.targets") config.scrape_targets.clear();
-      if (key == "scrape.files") config.scrape_files.clear();
-      if (key == "scrape.dns") config.scrape_dns.clear();
+      (config.*(row->items)).clear();
     }
     FLOPSIGHT_RETURN_IF_ERROR(apply(config, "--" + flag_of(key), key, text));
   }
@@ -371,7 +414,10 @@ base::Status check_config(const ServeConfig& c) {
   }
   FLOPSIGHT_RETURN_IF_ERROR(check_limits(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_slurm(c));
-  for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs, c.slurm_rest_token_file}) {
+  FLOPSIGHT_RETURN_IF_ERROR(check_engine(c));
+  for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs, c.slurm_rest_token_file,
+                                  c.engine_bearer_token_file, c.engine_basic_password_file, c.engine_ca_file, c.engine_cert_file,
+                                  c.engine_key_file}) {
     if (path.empty()) continue;
     if (const auto readable = base::read_file(path); !readable.ok()) return readable.error();
   }

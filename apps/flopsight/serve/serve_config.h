@@ -55,6 +55,21 @@ struct ServeConfig {
   units::Seconds retention_coarse{730 * 86'400.0};
   std::uint64_t retention_bytes = 0;
 
+  std::string engine_url;  // empty: no engine
+  std::string engine_write_url;
+  bool engine_gpu_cells = true;
+  std::uint64_t engine_outbox_bytes = std::uint64_t{2} << 30;
+  units::Seconds engine_timeout{30};
+  std::string engine_bearer_token_file;
+  std::string engine_basic_user;
+  std::string engine_basic_password_file;
+  std::vector<std::string> engine_headers;
+  std::string engine_ca_file;
+  std::string engine_cert_file;
+  std::string engine_key_file;
+  std::string engine_server_name;
+  bool engine_insecure_skip_verify = false;
+
   std::string rules;
   std::string gpu_catalog;
   std::string prices;
