@@ -129,6 +129,34 @@ TEST_F(Config, what_does_not_fit_together) {
   EXPECT_THAT(check([](ServeConfig& c) { c.rules = "/nowhere/rules"; }), HasSubstr("/nowhere/rules"));
 }
 
+TEST_F(Config, an_engine_is_an_address_and_how_to_speak_to_it) {
+  const auto config = read("engine:\n  url: https://vm:8428/select/0/prometheus\n  headers: ['X-Scope-OrgID: gpus']\n  gpu-cells: false\n"
+                           "  outbox-bytes: 1GiB\n",
+                           {{"engine.headers", "A: b"}, {"engine.timeout", "5s"}});
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->engine_url, "https://vm:8428/select/0/prometheus");
+  EXPECT_THAT(config->engine_headers, ElementsAre("A: b"));
+  EXPECT_FALSE(config->engine_gpu_cells);
+  EXPECT_EQ(config->engine_outbox_bytes, 1U << 30);
+  EXPECT_EQ(config->engine_timeout, Seconds(5));
+  EXPECT_TRUE(check_config(*config).ok());
+  const auto with = [](const std::function<void(ServeConfig&)>& change) {
+    return check([&](ServeConfig& c) { c.engine_url = "http://vm:8428", change(c); });
+  };
+  EXPECT_EQ(with([](ServeConfig&) {}), "");
+  for (const char* bad : {"vm:8428", "ftp://vm", "http://vm/?a=b", "http://vm#x"}) {
+    EXPECT_THAT(with([&](ServeConfig& c) { c.engine_url = bad; }), HasSubstr("engine.url: expected a URL")) << bad;
+    EXPECT_THAT(with([&](ServeConfig& c) { c.engine_write_url = bad; }), HasSubstr("engine.write-url: expected a URL")) << bad;
+  }
+  EXPECT_THAT(check([](ServeConfig& c) { c.engine_write_url = "http://vm/w"; }), HasSubstr("expected engine.url"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.retention_bytes = 1; }), HasSubstr("retention.bytes"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.engine_basic_user = "u"; }), HasSubstr("belong together"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.engine_key_file = "/k"; }), HasSubstr("belong together"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.engine_headers = {"nothing"}; }), HasSubstr("engine.headers"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.engine_bearer_token_file = "/nowhere/token"; }), HasSubstr("/nowhere/token"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.engine_timeout = Seconds(0); }), HasSubstr("engine.timeout"));
+}
+
 // A number that is cut to 32 bits on its way would be a smaller limit than was asked for, or none at all.
 TEST_F(Config, limits_that_are_no_limits_are_refused) {
   constexpr std::uint64_t kTooMany = std::uint64_t{1} << 32;
