@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -287,6 +288,11 @@ base::Result<std::vector<store::JobTotal>> EngineReader::job_totals(Window windo
     total.model = key.second;
     if (total.cell[CellField::kCellCount] > 0) out.push_back(std::move(total));
   }
+  // In the order of names: numbers are given as the engine's answer comes, and pages of a list must fit together.
+  std::sort(out.begin(), out.end(), [this](const store::JobTotal& a, const store::JobTotal& b) {
+    const samples::Holder &left = holder(a.job), &right = holder(b.job);
+    return std::tie(left.job, left.name_space, model_name(a.model)) < std::tie(right.job, right.name_space, model_name(b.model));
+  });
   return out;
 }
 
@@ -359,6 +365,12 @@ base::Result<std::vector<store::GpuTotal>> EngineReader::gpu_totals(Window windo
     total.job = key.second;
     if (total.cell[CellField::kCellCount] > 0) out.push_back(std::move(total));
   }
+  const auto names = [this](const store::GpuTotal& total) {
+    const samples::GpuIdentity& gpu = gpus_[total.gpu - 1];
+    const samples::Holder& who = holder(total.job);
+    return std::tie(gpu.host, gpu.index, gpu.uuid, gpu.mig_instance, total.gpu, who.job, who.name_space);
+  };
+  std::sort(out.begin(), out.end(), [&](const store::GpuTotal& a, const store::GpuTotal& b) { return names(a) < names(b); });
   return out;
 }
 

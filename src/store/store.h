@@ -96,11 +96,11 @@ class Reader {
   virtual std::string job_text(JobId id) const = 0;
   virtual base::Result<JobId> find_job(std::string_view text) = 0;
 
-  // All jobs, "nobody" included, or one; by (job, model).
+  // All jobs, "nobody" included, or one; the models of a job follow each other.
   virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) = 0;
   // Slots of one job, ascending, merged to `step` (a multiple of the slot); models apart.
   virtual base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) = 0;
-  // By (GPU, job); of one job when given.
+  // For each GPU and job; what a GPU had follows each other. Of one job when given.
   virtual base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) = 0;
   // GPUs that gpu_totals() has named.
   virtual base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) = 0;

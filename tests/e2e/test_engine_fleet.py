@@ -24,7 +24,7 @@ def host_text(host: int) -> str:
     lines = []
     for gpu in range(2):
         job = "big" if gpu == 0 else f"small-{host % 3}"
-        labels = (f'gpu="{gpu}",UUID="GPU-{host:08d}-0000-0000-0000-00000000000{gpu}",Hostname="n{host}",'
+        labels = (f'gpu="{gpu}",UUID="GPU-1{host:07d}-0000-0000-0000-00000000000{gpu}",Hostname="n{host}",'
                   f'modelName="NVIDIA H100 80GB HBM3",exported_pod="{job}",exported_namespace="research"')
         lines.append(f"DCGM_FI_DEV_SM_CLOCK{{{labels}}} {1400 + 10 * host}\n")
         lines.append(f"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{{{labels}}} {0.2 + 0.05 * host + 0.01 * gpu}\n")
@@ -72,6 +72,8 @@ class EngineFleet(unittest.TestCase):
     def compare(self, service, alone, window):
         fleet = {by: service.json("/api/v1/fleet", by=by, gpus="true", **window) for by in ("job", "namespace", "host")}
         expected = {by: alone.json("/api/v1/fleet", by=by, gpus="true", **window) for by in ("job", "namespace", "host")}
+        for answer in (*fleet.values(), *expected.values()):
+            answer["gpus"].sort(key=lambda gpu: gpu["uuid"])
         self.assertEqual(differences(fleet, expected), [])
         jobs = {job["job"]: job for job in service.json("/api/v1/jobs", **window)["jobs"]}
         same = {job["job"]: job for job in alone.json("/api/v1/jobs", **window)["jobs"]}
@@ -82,6 +84,8 @@ class EngineFleet(unittest.TestCase):
                 got = service.json(f"/api/v1/jobs/{job['id']}{part}", **window)
                 want = alone.json(f"/api/v1/jobs/{same[name]['id']}{part}", **window)
                 for answer in (got, want):
+                    if part == "/gpus":
+                        answer["gpus"].sort(key=lambda gpu: gpu["uuid"])
                     for key in ("id", "first", "last"):  # when each process began, and closed its last slot
                         answer.pop(key, None)
                 self.assertEqual(differences(got, want), [], part)
@@ -94,6 +98,8 @@ class EngineFleet(unittest.TestCase):
         counts = [len(service.json("/api/v1/targets")["targets"]) for service in (first, second)]
         self.assertEqual(sum(counts), len(targets))
         self.assertGreater(min(counts), 0)
+        wait_until(lambda: first.metric("flopsight_gpus") + second.metric("flopsight_gpus") == 16 == alone.metric("flopsight_gpus"),
+                   "a scrape of every exporter")
         start = (int(time.time()) // SLOT + 1) * SLOT
         wait_until(lambda: time.time() > start and first.metric("flopsight_engine_samples_total") > 0, "samples in the engine", 120)
 
