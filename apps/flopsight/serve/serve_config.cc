@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -122,7 +123,7 @@ std::vector<Row> slurm_rows() {
   };
 }
 
-std::vector<Row> other_rows() {
+std::vector<Row> service_rows() {
   return {
       text("listen", &Config::listen, "ADDRESS:PORT", "where the service listens; anything but loopback needs TLS and users"),
       text("store", &Config::store, "a folder", "folder of the store and of the write-ahead log"),
@@ -147,6 +148,11 @@ std::vector<Row> other_rows() {
       duration("retention.middle", &Config::retention_middle, "how long ten minutes are kept; then in hours"),
       duration("retention.coarse", &Config::retention_coarse, "how long hours are kept"),
       bytes("retention.bytes", &Config::retention_bytes, "the store's limit, past which the oldest goes; 0: none"),
+  };
+}
+
+std::vector<Row> engine_rows() {
+  return {
       text("engine.url", &Config::engine_url, "http://HOST:PORT, https too, with a path where there is one",
            "a Prometheus-compatible engine that keeps the rollups of all processes (docs/engine.md)"),
       text("engine.write-url", &Config::engine_write_url, "a URL", "where it takes remote write; default: engine.url/api/v1/write"),
@@ -162,6 +168,11 @@ std::vector<Row> other_rows() {
       text("engine.key-file", &Config::engine_key_file, "a file", "PEM of its key"),
       text("engine.server-name", &Config::engine_server_name, "a name", "to verify the engine's certificate for"),
       flag("engine.insecure-skip-verify", &Config::engine_insecure_skip_verify, "do not verify the engine's certificate"),
+  };
+}
+
+std::vector<Row> other_rows() {
+  return {
       text("rules", &Config::rules, "a file", "attribution rules (docs/attribution.md)"),
       text("gpu-catalog", &Config::gpu_catalog, "a file", "CSV rows that add to or replace the GPU catalogue"),
       text("prices", &Config::prices, "a file", "US dollars per GPU-hour by model (CSV or JSON)"),
@@ -195,11 +206,12 @@ std::vector<Row> other_rows() {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = [] {
-    std::vector<Row> all = other_rows();
+    std::vector<Row> all = service_rows();
     // Beside the other sources of what is known.
     const auto at = std::find_if(all.begin(), all.end(), [](const Row& row) { return row.info.key == "rollup.slot"; });
     const std::vector<Row> slurm = slurm_rows();
     all.insert(at, slurm.begin(), slurm.end());
+    for (std::vector<Row> more : {engine_rows(), other_rows()}) std::move(more.begin(), more.end(), std::back_inserter(all));
     return all;
   }();
   return kRows;
