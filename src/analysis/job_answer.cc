@@ -5,6 +5,7 @@
 
 #include "analysis/tally_internal.h"
 #include "rollups/stored.h"
+#include "units/milliseconds.h"
 
 namespace flopsight::analysis {
 namespace {
@@ -28,9 +29,11 @@ JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options
   answer.last = cells.last;
   rollups::Fleet fleet;
   for (const auto& [model_raw, cell] : cells.by_model) {
-    fleet.gpus.push_back(rollups::time_of_job(model_raw, {samples::HolderId{0}, cell}, cells.gpus, options, quality));
+    const rollups::GpuTime model = rollups::time_of_model(model_raw, options, quality);
+    fleet.gpus.push_back(rollups::time_of_job(model, {samples::HolderId{0}, cell}, cells.gpus));
   }
-  const ClockVariance variance(fleet);
+  ClockVariance variance;
+  for (const rollups::GpuTime& gpu : fleet.gpus) variance.see(gpu);
   Tally tally;
   Cell sum;
   for (std::size_t i = 0; i < fleet.gpus.size(); ++i) {
@@ -63,7 +66,7 @@ JobSeries series_of(const std::vector<std::pair<units::Instant, std::pair<Cell, 
                     units::Window window, units::Seconds step) {
   JobSeries series;
   series.step = step;
-  const auto step_milliseconds = static_cast<std::int64_t>(std::llround(step.value * 1000));
+  const auto step_milliseconds = milliseconds(step);
   const std::int64_t first = window.start.unix_milliseconds / step_milliseconds * step_milliseconds;
   std::size_t at = 0;
   for (std::int64_t t = first; t < window.end.unix_milliseconds; t += step_milliseconds) {

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 
 #include "analysis/tally_internal.h"
 #include "rollups/screen.h"
@@ -46,32 +50,111 @@ Key key_of(GroupBy by, const rollups::GpuTime& gpu, const samples::Holder* holde
   return {};
 }
 
-void add_gpu(const rollups::GpuTime& gpu, GroupBy by, const jobs::HolderTable& holders,
-             const ClockVariance& variance, const Prices& prices, Tally& fleet,
-             std::map<Key, Tally>& groups) {
-  std::map<Key, std::vector<const rollups::Portion*>> mine;
-  std::vector<const rollups::Portion*> all;
-  for (const rollups::Portion& portion : gpu.portions) {
-    const samples::Holder* holder = portion.holder ? &holders.at(*portion.holder) : nullptr;
-    mine[key_of(by, gpu, holder)].push_back(&portion);
-    all.push_back(&portion);
+// Groups by their keys. A key is compared as one text, and made only of groups that are shown: a fleet has tens of thousands of jobs.
+class Groups {
+ public:
+  Groups(GroupBy by, const ReportBuilder::HolderOf& holder) : by_(by), holder_(holder) {}
+
+  void add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& all, const ClockVariance& variance,
+           const Prices& prices) {
+    if (all.size() == 1) {
+      groups_[place_of(gpu, *all[0])].tally.add(gpu, all, variance, prices);
+      return;
+    }
+    std::map<std::size_t, std::vector<const rollups::Portion*>> mine;
+    for (const rollups::Portion* portion : all) mine[place_of(gpu, *portion)].push_back(portion);
+    for (const auto& [place, portions] : mine) groups_[place].tally.add(gpu, portions, variance, prices);
   }
-  fleet.add(gpu, all, variance, prices);
-  for (const auto& [key, portions] : mine) groups[key].add(gpu, portions, variance, prices);
-}
+
+  // By what was lost, then by key; at most `top`.
+  std::vector<Group> sorted(bool has_times, std::optional<std::uint64_t> top, std::uint64_t& omitted_count) const {
+    std::vector<const One*> order;
+    order.reserve(groups_.size());
+    for (const One& group : groups_) order.push_back(&group);
+    const std::size_t kept = std::min<std::size_t>(order.size(), top.value_or(order.size()));
+    omitted_count = order.size() - kept;
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), [](const One* a, const One* b) {
+      const double left = a->lost_seconds(), right = b->lost_seconds();
+      return left != right ? left > right : *a->text < *b->text;
+    });
+    std::vector<Group> out;
+    out.reserve(kept);
+    for (std::size_t i = 0; i < kept; ++i) {
+      const One& one = *order[i];
+      out.push_back({is_of_holders() ? key_of(by_, {}, holder_of(one.holder)) : one.key, one.tally.summary(has_times),
+                     one.tally.waterfall(), one.tally.absent_reason(), one.lost_seconds()});
+    }
+    return out;
+  }
+
+ private:
+  struct One {
+    Key key;  // empty where the holder says it
+    std::optional<samples::HolderId> holder;
+    const std::string* text = nullptr;
+    Tally tally;
+
+    double lost_seconds() const { return tally.totals().measured_seconds - tally.totals().delivered_seconds; }
+  };
+
+  bool is_of_holders() const {
+    return by_ == GroupBy::kJob || by_ == GroupBy::kUser || by_ == GroupBy::kTeam || by_ == GroupBy::kNamespace;
+  }
+  const samples::Holder* holder_of(const std::optional<samples::HolderId>& id) const { return id ? &holder_(*id) : nullptr; }
+
+  // Parts of a key, an absent one as an empty one: none that is present is empty.
+  void make_text(const rollups::GpuTime& gpu, const samples::Holder* holder, Key& key) {
+    text_.clear();
+    const auto put = [&](std::string_view part) { text_.append(part) += '\0'; };
+    if (is_of_holders()) {
+      if (holder == nullptr) return;
+      switch (by_) {
+        case GroupBy::kJob:
+          for (const std::string* part : {&holder->job, &holder->name_space, &holder->user, &holder->team}) put(*part);
+          return;
+        case GroupBy::kUser: return put(holder->user);
+        case GroupBy::kTeam: return put(holder->team);
+        default: return put(holder->name_space);
+      }
+    }
+    key = key_of(by_, gpu, holder);
+    for (const auto& [name, value] : key) put(value ? *value : "");
+  }
+
+  std::size_t place_of(const rollups::GpuTime& gpu, const rollups::Portion& portion) {
+    Key key;
+    make_text(gpu, holder_of(portion.holder), key);
+    // Nobody and a holder of whom nothing is known are one.
+    if (text_.find_first_not_of('\0') == std::string::npos) text_.clear();
+    const auto [at, is_new] = places_.try_emplace(text_, groups_.size());
+    if (is_new) {
+      One& one = groups_.emplace_back();
+      one.key = std::move(key);
+      one.holder = portion.holder;
+      one.text = &at->first;
+    }
+    return at->second;
+  }
+
+  GroupBy by_;
+  const ReportBuilder::HolderOf& holder_;
+  std::unordered_map<std::string, std::size_t> places_;
+  std::deque<One> groups_;
+  std::string text_;
+};
 
 void add_once(std::vector<std::string>& list, const std::string& text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
 }
 
-GpuRow gpu_row(const rollups::GpuTime& gpu, const jobs::HolderTable& holders) {
+GpuRow gpu_row(const rollups::GpuTime& gpu, const ReportBuilder::HolderOf& holder_of) {
   GpuRow row;
   row.gpu = gpu.gpu;
   row.model = gpu.device != nullptr ? gpu.device->model : "";
   row.shared_by = gpu.holders_at_once_max;
   for (const rollups::Portion& portion : gpu.portions) {
     if (!portion.holder) continue;
-    const samples::Holder& holder = holders.at(*portion.holder);
+    const samples::Holder& holder = holder_of(*portion.holder);
     add_once(row.jobs, holder.job);
     add_once(row.attributed_by, holder.rule + (portion.bridged_seconds > 0 ? " (label gaps bridged)" : ""));
   }
@@ -83,8 +166,7 @@ GpuRow gpu_row(const rollups::GpuTime& gpu, const jobs::HolderTable& holders) {
   Tally tally;
   std::vector<const rollups::Portion*> all;
   for (const rollups::Portion& portion : gpu.portions) all.push_back(&portion);
-  const rollups::Fleet alone;
-  tally.add(gpu, all, ClockVariance(alone), Prices());
+  tally.add(gpu, all, ClockVariance(), Prices());
   const Summary s = tally.summary(false);
   row.tensor_active_ratio = s.tensor_active_ratio;
   row.sm_clock_hertz = s.sm_clock_hertz_mean;
@@ -100,89 +182,105 @@ std::string megahertz_text(double hertz) {
   return text;
 }
 
-// One line per model and reference clock.
-void add_clock_assumptions(const rollups::Fleet& fleet, std::vector<std::string>& out) {
-  std::vector<std::string> lines;
-  for (const rollups::GpuTime& gpu : fleet.gpus) {
-    if (!gpu.reference || !(gpu.sum().measured_seconds > 0)) continue;
-    const std::string model = gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
-    std::string line = model + ": reference clock " + megahertz_text(gpu.reference->clock.value);
-    switch (gpu.reference->source) {
-      case model::ReferenceSource::kOverride: line += ", given by the user"; break;
-      case model::ReferenceSource::kCatalogTensorPeak:
-        line += ", at which its tensor peak is quoted (catalogue" +
-                std::string(gpu.device->from_user ? " row of the user" : "") + ", confidence " +
-                (gpu.device->confidence.empty() ? "not stated" : gpu.device->confidence) + ")";
-        break;
-      case model::ReferenceSource::kScrapedNvmlMax:
-        line += ", the maximum SM clock that was scraped; not verified to be the tensor peak's";
-        break;
-      case model::ReferenceSource::kCatalogNvmlMax:
-        line += ", the catalogue's maximum SM clock; not verified to be the tensor peak's";
-        break;
-    }
-    add_once(lines, line);
-  }
-  std::sort(lines.begin(), lines.end());
-  out.insert(out.end(), lines.begin(), lines.end());
-}
-
-std::vector<std::string> assumptions_of(const rollups::Fleet& fleet, const jobs::HolderTable& holders,
-                                        const ReportOptions& options) {
-  std::vector<std::string> out = options.assumptions;
-  add_clock_assumptions(fleet, out);
-  bool mig = false, shared = false, counters = false;
-  std::map<std::string, std::uint64_t> rules;
-  for (const rollups::GpuTime& gpu : fleet.gpus) {
-    mig = mig || !gpu.gpu.mig_instance.empty();
-    shared = shared || gpu.holders_at_once_max > 1;
-    counters = counters || gpu.from_cycle_counters;
-    std::vector<std::string> mine;
+// What a report says that it takes for granted, gathered from one GPU after another.
+class Assumptions {
+ public:
+  void add(const rollups::GpuTime& gpu, const ReportBuilder::HolderOf& holder_of) {
+    add_clock(gpu);
+    mig_ = mig_ || !gpu.gpu.mig_instance.empty();
+    shared_ = shared_ || gpu.holders_at_once_max > 1;
+    counters_ = counters_ || gpu.from_cycle_counters;
+    std::vector<std::string_view>& mine = mine_;
+    mine.clear();
     for (const rollups::Portion& portion : gpu.portions) {
-      if (portion.holder) add_once(mine, holders.at(*portion.holder).rule);
+      if (!portion.holder) continue;
+      const std::string& rule = holder_of(*portion.holder).rule;
+      if (std::find(mine.begin(), mine.end(), rule) == mine.end()) mine.push_back(rule);
     }
     if (mine.empty()) mine.emplace_back("nothing (no job)");
-    for (const std::string& rule : mine) rules[rule] += gpu.is_many ? gpu.members.size() : 1;
+    for (const std::string_view rule : mine) count(rules_, rule, gpu.is_many ? gpu.members.size() : 1);
+    if (!gpu.gpu.driver_version.empty()) count(drivers_, gpu.gpu.driver_version, 1);
+    both_routes_count_ += gpu.both_routes_count;
+    by_counter_ += gpu.counter_route_ratio_sum;
+    by_gauge_ += gpu.gauge_route_ratio_sum;
   }
-  std::string attributed = "GPUs attributed by:";
-  for (const auto& [rule, count] : rules) attributed += " " + rule + " " + std::to_string(count) + ",";
-  if (!rules.empty()) out.push_back(attributed.substr(0, attributed.size() - 1));
-  std::map<std::string, std::uint64_t> drivers;
-  for (const rollups::GpuTime& gpu : fleet.gpus) {
-    if (!gpu.gpu.driver_version.empty()) ++drivers[gpu.gpu.driver_version];
-  }
-  std::string driver_text = "driver versions:";
-  for (const auto& [version, count] : drivers) driver_text += " " + version + " on " + std::to_string(count) + " GPUs,";
-  if (!drivers.empty()) out.push_back(driver_text.substr(0, driver_text.size() - 1));
-  if (!fleet.has_times) {
-    out.emplace_back("no times in the input: every ratio is of that instant, hours and dollars are unknown");
-  } else {
-    out.emplace_back("a sample holds until the next one; after more than 2.5 of its own steps it is a gap, "
-                     "which is unmeasured");
-  }
-  if (mig) out.emplace_back("a MIG instance of n slices counts as n/7 of a GPU (n/4 on A30 and GB202)");
-  if (shared) out.emplace_back("a GPU shared by n jobs was split into n equal parts; the band says how far "
-                               "that can be wrong");
-  if (counters) out.emplace_back("OFU from cycle counters where both ends of a step have them");
-  out.emplace_back("OFU needs no number format; no FLOP rate is shown, as the format is not known");
-  return out;
-}
 
-void add_route_comparison(const rollups::Fleet& fleet, samples::QualityLog& quality) {
-  std::uint64_t count = 0;
-  double by_counter = 0, by_gauge = 0;
-  for (const rollups::GpuTime& gpu : fleet.gpus) {
-    count += gpu.both_routes_count;
-    by_counter += gpu.counter_route_ratio_sum;
-    by_gauge += gpu.gauge_route_ratio_sum;
+  std::vector<std::string> texts(bool has_times, const std::vector<std::string>& first) const {
+    std::vector<std::string> out = first;
+    // One line per model and reference clock.
+    std::vector<std::string> clocks;
+    for (const auto& line : clock_lines_) add_once(clocks, line);
+    std::sort(clocks.begin(), clocks.end());
+    out.insert(out.end(), clocks.begin(), clocks.end());
+    std::string attributed = "GPUs attributed by:";
+    for (const auto& [rule, count] : rules_) attributed += " " + rule + " " + std::to_string(count) + ",";
+    if (!rules_.empty()) out.push_back(attributed.substr(0, attributed.size() - 1));
+    std::string driver_text = "driver versions:";
+    for (const auto& [version, count] : drivers_) driver_text += " " + version + " on " + std::to_string(count) + " GPUs,";
+    if (!drivers_.empty()) out.push_back(driver_text.substr(0, driver_text.size() - 1));
+    if (!has_times) {
+      out.emplace_back("no times in the input: every ratio is of that instant, hours and dollars are unknown");
+    } else {
+      out.emplace_back("a sample holds until the next one; after more than 2.5 of its own steps it is a gap, "
+                       "which is unmeasured");
+    }
+    if (mig_) out.emplace_back("a MIG instance of n slices counts as n/7 of a GPU (n/4 on A30 and GB202)");
+    if (shared_) out.emplace_back("a GPU shared by n jobs was split into n equal parts; the band says how far "
+                                  "that can be wrong");
+    if (counters_) out.emplace_back("OFU from cycle counters where both ends of a step have them");
+    out.emplace_back("OFU needs no number format; no FLOP rate is shown, as the format is not known");
+    return out;
   }
-  if (count == 0) return;
-  const double n = static_cast<double>(count);
-  char text[96];
-  std::snprintf(text, sizeof text, "mean OFU %.4f from cycle counters, %.4f from activity times clock",
-                by_counter / n, by_gauge / n);
-  quality.add("counter_route_difference", text, count);
-}
+
+  void compare_routes(samples::QualityLog& quality) const {
+    if (both_routes_count_ == 0) return;
+    const double n = static_cast<double>(both_routes_count_);
+    char text[96];
+    std::snprintf(text, sizeof text, "mean OFU %.4f from cycle counters, %.4f from activity times clock",
+                  by_counter_ / n, by_gauge_ / n);
+    quality.add("counter_route_difference", text, both_routes_count_);
+  }
+
+ private:
+  using Counts = std::map<std::string, std::uint64_t, std::less<>>;
+  static void count(Counts& counts, std::string_view key, std::uint64_t more) {
+    auto at = counts.find(key);
+    if (at == counts.end()) at = counts.emplace(std::string(key), 0).first;
+    at->second += more;
+  }
+
+  void add_clock(const rollups::GpuTime& gpu) {
+    const auto is_measured = [](const rollups::Portion& portion) { return portion.totals.measured_seconds > 0; };
+    if (!gpu.reference || std::none_of(gpu.portions.begin(), gpu.portions.end(), is_measured)) return;
+    const std::string& model = gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
+    if (!clocks_.emplace(model, gpu.reference->clock.value, gpu.reference->source).second) return;
+    clock_lines_.push_back(clock_line(gpu, model));
+  }
+  static std::string clock_line(const rollups::GpuTime& gpu, const std::string& model) {
+    const std::string line = model + ": reference clock " + megahertz_text(gpu.reference->clock.value);
+    switch (gpu.reference->source) {
+      case model::ReferenceSource::kOverride: return line + ", given by the user";
+      case model::ReferenceSource::kCatalogTensorPeak:
+        return line + ", at which its tensor peak is quoted (catalogue" +
+               std::string(gpu.device->from_user ? " row of the user" : "") + ", confidence " +
+               (gpu.device->confidence.empty() ? "not stated" : gpu.device->confidence) + ")";
+      case model::ReferenceSource::kScrapedNvmlMax:
+        return line + ", the maximum SM clock that was scraped; not verified to be the tensor peak's";
+      case model::ReferenceSource::kCatalogNvmlMax:
+        return line + ", the catalogue's maximum SM clock; not verified to be the tensor peak's";
+    }
+    return line;
+  }
+
+  bool mig_ = false, shared_ = false, counters_ = false;
+  std::set<std::tuple<std::string, double, model::ReferenceSource>> clocks_;
+  std::vector<std::string> clock_lines_;
+  Counts rules_;
+  Counts drivers_;
+  std::vector<std::string_view> mine_;  // rules of the GPU at hand
+  std::uint64_t both_routes_count_ = 0;
+  double by_counter_ = 0, by_gauge_ = 0;
+};
 
 std::vector<std::pair<std::string, double>> absent_ratios(const rollups::Totals& totals) {
   std::vector<std::pair<std::string, double>> out;
@@ -212,50 +310,74 @@ std::string_view group_by_name(GroupBy by) {
   return "";
 }
 
-Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holders,
-                    samples::QualityLog quality, const ReportOptions& options) {
-  Report report;
-  if (fleet.has_times) report.window = fleet.window;
-  report.source = options.source;
-  if (quality.count("simulated") > 0) report.source = "SIMULATED fleet, " + report.source;
-  report.by = options.by;
-  const ClockVariance variance(fleet);
-  Tally all;
-  std::map<Key, Tally> groups;
-  for (const auto* list : {&fleet.gpus, &fleet.rests}) {
-    for (const rollups::GpuTime& gpu : *list) {
-      add_gpu(gpu, options.by, holders, variance, options.prices, all, groups);
-      if (!options.prices.empty() &&
-          !options.prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw)) {
-        quality.add("price_unknown", gpu.device != nullptr          ? gpu.device->model
-                                     : !gpu.gpu.model_raw.empty() ? gpu.gpu.model_raw
-                                                                  : "no model name: " + rollups::gpu_label(gpu.gpu));
-      }
+struct ReportBuilder::State {
+  State(HolderOf holder_in, const ReportOptions& options_in, samples::QualityLog& quality_in)
+      : holder(std::move(holder_in)), options(options_in), quality(quality_in), groups(options.by, holder) {}
+
+  void sum(const rollups::GpuTime& gpu) {
+    portions.clear();
+    for (const rollups::Portion& portion : gpu.portions) portions.push_back(&portion);
+    all.add(gpu, portions, variance, options.prices);
+    groups.add(gpu, portions, variance, options.prices);
+    if (!options.prices.empty() &&
+        !options.prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw)) {
+      quality.add("price_unknown", gpu.device != nullptr        ? gpu.device->model
+                                   : !gpu.gpu.model_raw.empty() ? gpu.gpu.model_raw
+                                                                : "no model name: " + rollups::gpu_label(gpu.gpu));
     }
   }
-  report.fleet = all.summary(fleet.has_times);
-  report.fleet_waterfall = all.waterfall();
-  report.fleet_absent_ratios = absent_ratios(all.totals());
-  if (all.band_from_limits()) quality.add("band_from_clock_limits", "fleet");
-  for (const auto& [key, tally] : groups) {
-    const rollups::Totals& t = tally.totals();
-    report.groups.push_back({key, tally.summary(fleet.has_times), tally.waterfall(),
-                             tally.absent_reason(), t.measured_seconds - t.delivered_seconds});
-  }
-  std::stable_sort(report.groups.begin(), report.groups.end(), [](const Group& a, const Group& b) {
-    return a.weight_seconds > b.weight_seconds;
-  });
-  if (options.top && report.groups.size() > *options.top) {
-    report.groups_omitted_count = report.groups.size() - *options.top;
-    report.groups.resize(*options.top);
-  }
-  for (const rollups::GpuTime& gpu : fleet.gpus) {
-    if (!gpu.is_many) report.gpus.push_back(gpu_row(gpu, holders));
-  }
-  add_route_comparison(fleet, quality);
-  report.quality = quality.entries();
-  report.assumptions = assumptions_of(fleet, holders, options);
+
+  HolderOf holder;
+  const ReportOptions& options;
+  samples::QualityLog& quality;
+  ClockVariance variance;
+  Tally all;
+  Groups groups;
+  Assumptions assumptions;
+  std::vector<GpuRow> rows;
+  std::vector<const rollups::Portion*> portions;  // of the GPU at hand
+};
+
+ReportBuilder::ReportBuilder(HolderOf holder, const ReportOptions& options, samples::QualityLog& quality)
+    : state_(std::make_unique<State>(std::move(holder), options, quality)) {}
+ReportBuilder::~ReportBuilder() = default;
+
+void ReportBuilder::see_clock(const rollups::GpuTime& gpu) { state_->variance.see(gpu); }
+
+void ReportBuilder::add(const rollups::GpuTime& gpu) {
+  state_->sum(gpu);
+  state_->assumptions.add(gpu, state_->holder);
+  if (!gpu.is_many) state_->rows.push_back(gpu_row(gpu, state_->holder));
+}
+
+void ReportBuilder::add_rest(const rollups::GpuTime& rest) { state_->sum(rest); }
+
+Report ReportBuilder::finish(bool has_times, const std::optional<units::Window>& window) {
+  State& s = *state_;
+  Report report;
+  if (has_times) report.window = window;
+  report.source = s.options.source;
+  if (s.quality.count("simulated") > 0) report.source = "SIMULATED fleet, " + report.source;
+  report.by = s.options.by;
+  report.fleet = s.all.summary(has_times);
+  report.fleet_waterfall = s.all.waterfall();
+  report.fleet_absent_ratios = absent_ratios(s.all.totals());
+  if (s.all.band_from_limits()) s.quality.add("band_from_clock_limits", "fleet");
+  report.groups = s.groups.sorted(has_times, s.options.top, report.groups_omitted_count);
+  report.gpus = std::move(s.rows);
+  s.assumptions.compare_routes(s.quality);
+  report.quality = s.quality.entries();
+  report.assumptions = s.assumptions.texts(has_times, s.options.assumptions);
   return report;
+}
+
+Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holders,
+                    samples::QualityLog quality, const ReportOptions& options) {
+  ReportBuilder builder([&](samples::HolderId id) -> const samples::Holder& { return holders.at(id); }, options, quality);
+  for (const rollups::GpuTime& gpu : fleet.gpus) builder.see_clock(gpu);
+  for (const rollups::GpuTime& gpu : fleet.gpus) builder.add(gpu);
+  for (const rollups::GpuTime& rest : fleet.rests) builder.add_rest(rest);
+  return builder.finish(fleet.has_times, fleet.window);
 }
 
 }  // namespace flopsight::analysis

@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -104,5 +106,25 @@ struct ReportOptions {
 
 Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holders,
                     samples::QualityLog quality, const ReportOptions& options);
+
+// The same, one GPU after another, for callers that do not hold the fleet: of tens of thousands of jobs, making and keeping each is most of
+// the work. First the clocks of all (see_clock), then each GPU (add), then the report.
+class ReportBuilder {
+ public:
+  // All are borrowed. `holder` gives a holder by its id, for as long as the builder lives.
+  using HolderOf = std::function<const samples::Holder&(samples::HolderId)>;
+  ReportBuilder(HolderOf holder, const ReportOptions& options, samples::QualityLog& quality);
+  ~ReportBuilder();
+
+  void see_clock(const rollups::GpuTime& gpu);
+  void add(const rollups::GpuTime& gpu);
+  // GPU time of no listed GPU (rollups::Fleet::rests).
+  void add_rest(const rollups::GpuTime& rest);
+  Report finish(bool has_times, const std::optional<units::Window>& window);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace flopsight::analysis

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "analysis/tally_internal.h"
@@ -20,11 +21,22 @@ const std::string& model_key(const rollups::GpuTime& gpu) {
   return gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
 }
 
+// How many distinct numbers; mostly they come in order, once each.
+std::size_t distinct(const std::vector<std::uint32_t>& members) {
+  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end()) return members.size();
+  // Numbers of GPUs are small, and a fleet's list names each as often as it changed hands.
+  std::vector<bool> seen(*std::max_element(members.begin(), members.end()) + std::size_t{1});
+  std::size_t count = 0;
+  for (const std::uint32_t member : members) {
+    if (!seen[member]) ++count;
+    seen[member] = true;
+  }
+  return count;
+}
+
 }  // namespace
 
-ClockVariance::ClockVariance(const rollups::Fleet& fleet) {
-  for (const rollups::GpuTime& gpu : fleet.gpus) by_model_[model_key(gpu)].merge(gpu.spread);
-}
+void ClockVariance::see(const rollups::GpuTime& gpu) { by_model_[model_key(gpu)].merge(gpu.spread); }
 
 std::optional<double> ClockVariance::hertz2(const rollups::GpuTime& gpu) const {
   if (gpu.spread.difference_count > 0) {
@@ -102,10 +114,7 @@ void Tally::add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine,
 Summary Tally::summary(bool has_times) const {
   const rollups::Totals& t = totals_;
   Summary s;
-  std::vector<std::uint32_t> members = members_;
-  std::sort(members.begin(), members.end());
-  members.erase(std::unique(members.begin(), members.end()), members.end());
-  s.gpu_count = gpus_.size() + members.size();
+  s.gpu_count = gpus_.size() + distinct(members_);
   if (has_times) {
     s.gpu_hours_allocated = t.allocated_seconds / 3600;
     s.gpu_hours_delivered = t.delivered_seconds / 3600;

@@ -11,7 +11,7 @@ namespace flopsight::analysis {
 // The variance of the SM clock from sample to sample, for each GPU of a fleet.
 class ClockVariance {
  public:
-  explicit ClockVariance(const rollups::Fleet& fleet);
+  void see(const rollups::GpuTime& gpu);
   // Nothing when neither the GPU nor its model has two busy readings.
   std::optional<double> hertz2(const rollups::GpuTime& gpu) const;
 

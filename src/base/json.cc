@@ -99,26 +99,43 @@ std::string position_text(std::string_view text, std::size_t position) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
+// A run of characters that stand for themselves is appended as a whole.
 void append_string(std::string_view text, std::string& out) {
   out += '"';
-  for (const char c : text) {
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text, from, i - from);
+    from = i + 1;
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
       case '\n': out += "\\n"; break;
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          char escaped[8];
-          std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-          out += escaped;
-        } else {
-          out += c;
-        }
+      default: {
+        char escaped[8];
+        std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
+        out += escaped;
+      }
     }
   }
+  out.append(text, from, text.size() - from);
   out += '"';
+}
+
+// What number_text() says; at most 32 characters.
+void append_number(double value, std::string& out) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  char text[32];
+  const bool is_whole = value == std::trunc(value) && std::abs(value) < 9007199254740992.0;
+  const auto written = is_whole ? std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value))
+                                : std::to_chars(text, text + sizeof text, value);
+  out.append(text, written.ptr);
 }
 
 bool is_scalar(const Value& value) {
@@ -152,7 +169,7 @@ void append(const Value& value, int indent, int level, std::string& out) {
   } else if (const bool* flag = value.as_bool()) {
     out += *flag ? "true" : "false";
   } else if (const double* number = value.as_number()) {
-    out += number_text(*number);
+    append_number(*number, out);
   } else if (const std::string* text = value.as_string()) {
     append_string(*text, out);
   } else if (const Array* array = value.as_array()) {
@@ -205,17 +222,9 @@ std::string dump(const Value& value, int indent) {
 }
 
 std::string number_text(double value) {
-  if (!std::isfinite(value)) return "null";
-  char text[32];
-  if (value == std::trunc(value) && std::abs(value) < 9007199254740992.0) {
-    const auto [end, error] =
-        std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value));
-    (void)error;
-    return std::string(text, end);
-  }
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  (void)error;
-  return std::string(text, end);
+  std::string out;
+  append_number(value, out);
+  return out;
 }
 
 }  // namespace flopsight::base::json

@@ -14,7 +14,7 @@ void add_portion(GpuTime& out, const StoredPortion& stored) {
   portion.shared_delivered_seconds =
       static_cast<double>(stored.cell[CellField::kSharedDelivered]) / kMicrosecondsPerSecond;
   portion.bridged_seconds = static_cast<double>(stored.cell[CellField::kBridged]) / kMicrosecondsPerSecond;
-  out.portions.push_back(std::move(portion));
+  out.portions.push_back(portion);
   out.spread.merge(spread_of(stored.cell));
   if (stored.cell.has(CellField::kHoldersMax)) {
     out.holders_at_once_max =
@@ -33,16 +33,26 @@ GpuTime time_of_gpu(const samples::GpuIdentity& gpu, std::span<const StoredPorti
   return out;
 }
 
-GpuTime time_of_job(const std::string& model_raw, const StoredPortion& portion,
-                    std::vector<std::uint32_t> members, const FleetOptions& options,
-                    samples::QualityLog& quality) {
+GpuTime time_of_model(const std::string& model_raw, const FleetOptions& options, samples::QualityLog& quality) {
   GpuTime out;
   out.gpu.model_raw = model_raw;
   resolve_device(out, options, std::nullopt, quality);
-  add_portion(out, portion);
-  out.members = std::move(members);
-  out.is_many = true;
   return out;
+}
+
+GpuTime time_of_job(const GpuTime& model, const StoredPortion& portion, std::vector<std::uint32_t> members) {
+  GpuTime out = model;
+  become_job(out, portion);
+  out.members = std::move(members);
+  return out;
+}
+
+void become_job(GpuTime& entry, const StoredPortion& portion) {
+  entry.portions.clear();
+  entry.spread = {};
+  entry.holders_at_once_max = 0;
+  entry.is_many = true;
+  add_portion(entry, portion);
 }
 
 }  // namespace flopsight::rollups

@@ -21,10 +21,13 @@ struct StoredPortion {
 GpuTime time_of_gpu(const samples::GpuIdentity& gpu, std::span<const StoredPortion> portions,
                     const FleetOptions& options, samples::QualityLog& quality);
 
+// A model of which jobs had GPUs, looked up: a store has few models and many jobs.
+GpuTime time_of_model(const std::string& model_raw, const FleetOptions& options, samples::QualityLog& quality);
+
 // All GPUs of one model that a job had, as one entry that stands for them. `members` are numbers of GPUs, for counting
 // distinct ones across jobs.
-GpuTime time_of_job(const std::string& model_raw, const StoredPortion& portion,
-                    std::vector<std::uint32_t> members, const FleetOptions& options,
-                    samples::QualityLog& quality);
+GpuTime time_of_job(const GpuTime& model, const StoredPortion& portion, std::vector<std::uint32_t> members);
+// The same in place of what `entry`, made of the same model, was before; members are the caller's to set.
+void become_job(GpuTime& entry, const StoredPortion& portion);
 
 }  // namespace flopsight::rollups

@@ -1,9 +1,9 @@
 #include "store/block.h"
 
 #include <array>
-#include <cmath>
 
 #include "base/check.h"
+#include "store/cell_columns_internal.h"
 #include "wire/column_codec.h"
 #include "wire/gzip.h"
 
@@ -18,84 +18,7 @@ constexpr char kVersion = 1;
 constexpr std::size_t kBlockHeadBytes = 5;  // version, crc32 of what follows
 constexpr int kCompressionLevel = 3;
 
-std::int64_t milliseconds(units::Seconds seconds) { return std::llround(seconds.value * 1000); }
-
-// Known and integrated times that nearly always equal another field.
-struct Near {
-  CellField field;
-  CellField base;
-};
-constexpr std::array<Near, 9> kNear = {{
-    {CellField::kTensor, CellField::kTensorMeasured},
-    {CellField::kTensorWithinSmKnown, CellField::kTensorMeasured},
-    {CellField::kTensorKnown, CellField::kMeasured},
-    {CellField::kClockKnown, CellField::kMeasured},
-    {CellField::kSmKnown, CellField::kMeasured},
-    {CellField::kDramKnown, CellField::kMeasured},
-    {CellField::kEnergyKnown, CellField::kMeasured},
-    {CellField::kEventKnown, CellField::kMeasured},
-    {CellField::kOfuMax, CellField::kOfuMin},
-}};
-
-// Sums that wrap instead of overflowing: bytes of a damaged block may say anything.
-std::int64_t plus(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
-std::int64_t minus(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-
-bool is_ofu_extreme(CellField field) {
-  return field == CellField::kOfuMin || field == CellField::kOfuMax || field == CellField::kOfuLast ||
-         field == CellField::kOfuLastTime;
-}
-bool is_clock_extreme(CellField field) { return field == CellField::kClockMin || field == CellField::kClockMax; }
-
-// One bit each: are there extremes, that is, something other than the identity.
-std::int64_t presence(const Cell& cell) {
-  return (cell.has(CellField::kOfuMin) ? 1 : 0) | (cell.has(CellField::kClockMin) ? 2 : 0) |
-         (cell.has(CellField::kHoldersMax) ? 4 : 0);
-}
-
-bool is_there(CellField field, std::int64_t bits) {
-  if (is_ofu_extreme(field)) return (bits & 1) != 0;
-  if (is_clock_extreme(field)) return (bits & 2) != 0;
-  if (field == CellField::kHoldersMax) return (bits & 4) != 0;
-  return true;
-}
-
-std::array<std::int64_t, kCellFieldCount> packed(const Cell& cell, std::int64_t slot_start) {
-  std::array<std::int64_t, kCellFieldCount> out{};
-  const std::int64_t bits = presence(cell);
-  for (std::size_t i = 0; i < kCellFieldCount; ++i) {
-    const auto field = static_cast<CellField>(i);
-    out[i] = is_there(field, bits) ? cell[field] : 0;
-  }
-  const auto at = [&](CellField field) -> std::int64_t& { return out[static_cast<std::size_t>(field)]; };
-  if ((bits & 1) != 0) at(CellField::kOfuLastTime) = minus(at(CellField::kOfuLastTime), slot_start);
-  if ((bits & 1) != 0) at(CellField::kOfuLast) = minus(at(CellField::kOfuLast), at(CellField::kOfuMin));
-  for (const Near& near : kNear) at(near.field) = minus(at(near.field), cell[near.base] * (is_there(near.base, bits) ? 1 : 0));
-  return out;
-}
-
-Cell unpacked(std::array<std::int64_t, kCellFieldCount> in, std::int64_t bits, std::int64_t slot_start) {
-  const auto at = [&](CellField field) -> std::int64_t& { return in[static_cast<std::size_t>(field)]; };
-  for (const Near& near : kNear) at(near.field) = plus(at(near.field), at(near.base));
-  at(CellField::kOfuLastTime) = plus(at(CellField::kOfuLastTime), slot_start);
-  at(CellField::kOfuLast) = plus(at(CellField::kOfuLast), at(CellField::kOfuMin));
-  Cell cell;
-  for (std::size_t i = 0; i < kCellFieldCount; ++i) {
-    const auto field = static_cast<CellField>(i);
-    if (is_there(field, bits)) cell[field] = in[i];
-  }
-  return cell;
-}
-
 using Column = std::vector<std::int64_t>;
-
-// Slot, two ids, presence, then the fields.
-constexpr std::size_t kHeadColumns = 4;
-constexpr std::size_t kCellColumns = kHeadColumns + kCellFieldCount;
 
 class Columns {
  public:
@@ -249,8 +172,10 @@ base::Result<std::vector<GpuCell>> decode_gpu_block(std::string_view block, unit
   return cells;
 }
 
+base::Result<std::vector<Column>> job_block_columns(std::string_view block) { return read_columns(block, kCellColumns + 3); }
+
 base::Result<std::vector<JobCell>> decode_job_block(std::string_view block, units::Seconds slot) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, read_columns(block, kCellColumns + 3));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, job_block_columns(block));
   const Column &counts = columns[kCellColumns], &bins = columns[kCellColumns + 1],
                &times = columns[kCellColumns + 2];
   if (counts.size() != columns[0].size()) return corrupt("columns of different lengths");

@@ -48,7 +48,10 @@ std::string encode_job_block(std::span<const JobCell> cells, units::Seconds slot
 base::Result<std::vector<GpuCell>> decode_gpu_block(std::string_view block, units::Seconds slot);
 base::Result<std::vector<JobCell>> decode_job_block(std::string_view block, units::Seconds slot);
 
-// The spread alone, as a column of SQL.
+// The columns of a block of jobs as they are: of cells (cell_columns_internal.h), then how many bins each spread has, and bins and times.
+base::Result<std::vector<std::vector<std::int64_t>>> job_block_columns(std::string_view block);
+
+// The spread alone, as version 1 of the store had it in a column of SQL.
 std::string encode_spread(const rollups::Spread& spread);
 base::Result<rollups::Spread> decode_spread(std::string_view bytes);
 

@@ -1,7 +1,5 @@
 #include "store/sqlite.h"
 
-#include <vector>
-
 #include <sqlite3.h>
 
 namespace flopsight::store {
@@ -19,26 +17,11 @@ base::ErrorCode code_of(int result) {
   }
 }
 
-using Merge = std::function<std::string(std::string_view, std::string_view)>;
-
-std::string_view bytes_of(sqlite3_value* value) {
-  const void* bytes = sqlite3_value_blob(value);
-  if (bytes == nullptr) return {};
-  return {static_cast<const char*>(bytes), static_cast<std::size_t>(sqlite3_value_bytes(value))};
-}
-
-void call_merge(sqlite3_context* context, int, sqlite3_value** values) {
-  const Merge& merge = *static_cast<const Merge*>(sqlite3_user_data(context));
-  const std::string merged = merge(bytes_of(values[0]), bytes_of(values[1]));
-  sqlite3_result_blob64(context, merged.data(), merged.size(), SQLITE_TRANSIENT);
-}
-
 }  // namespace
 
 struct Database::State {
   sqlite3* handle = nullptr;
   std::string path;
-  std::vector<std::unique_ptr<Merge>> functions;
 
   base::Error error(int result) const {
     return {code_of(result), path + ": " + (handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(result))};
@@ -147,15 +130,5 @@ base::Result<Statement> Database::prepare(std::string_view sql) {
 
 std::int64_t Database::last_rowid() const { return sqlite3_last_insert_rowid(state_->handle); }
 std::int64_t Database::changes() const { return sqlite3_changes64(state_->handle); }
-
-base::Status Database::add_merge_function(const std::string& name, Merge merge) {
-  state_->functions.push_back(std::make_unique<Merge>(std::move(merge)));
-  const int result = sqlite3_create_function_v2(state_->handle, name.c_str(), 2,
-                                                SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
-                                                state_->functions.back().get(), &call_merge, nullptr,
-                                                nullptr, nullptr);
-  if (result != SQLITE_OK) return state_->error(result);
-  return {};
-}
 
 }  // namespace flopsight::store

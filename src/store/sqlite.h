@@ -62,10 +62,6 @@ class Database {
   std::int64_t last_rowid() const;
   std::int64_t changes() const;
 
-  // A deterministic scalar function of two blobs for use in SQL, for merging what SQL cannot add.
-  base::Status add_merge_function(const std::string& name,
-                                  std::function<std::string(std::string_view, std::string_view)> merge);
-
  private:
   friend class Statement;
   struct State;

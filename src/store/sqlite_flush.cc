@@ -1,8 +1,6 @@
 // Flushes of the embedded store: cells to blocks, rows, spans, names and a checkpoint, in one transaction.
 #include <algorithm>
-#include <cmath>
 
-#include "store/sqlite_schema.h"
 #include "store/sqlite_store_internal.h"
 #include "wire/column_codec.h"
 
@@ -64,46 +62,6 @@ base::Status SqliteStore::add(const GpuCell& cell, ModelId model) {
   return {};
 }
 
-// Calls use(span) for each span of the GPU that may go on; those for which it says false are taken out.
-void SqliteStore::keep_spans(GpuId gpu, const std::function<bool(Span&)>& use) {
-  if (first_spans_.size() < gpu) first_spans_.resize(gpus_.size());
-  Span& first = first_spans_[gpu - 1];
-  if (first.job != 0 && !use(first)) first = Span{};
-  const auto more = more_spans_.find(gpu);
-  if (more == more_spans_.end()) return;
-  std::erase_if(more->second, [&](Span& span) { return !use(span); });
-  if (more->second.empty()) more_spans_.erase(more);
-}
-
-void SqliteStore::add_span(GpuId gpu, const Span& span) {
-  if (first_spans_.size() < gpu) first_spans_.resize(gpus_.size());
-  Span& first = first_spans_[gpu - 1];
-  if (first.job == 0) {
-    first = span;
-  } else {
-    more_spans_[gpu].push_back(span);
-  }
-}
-
-void SqliteStore::extend_span(const GpuCell& cell) {
-  const std::int64_t start = cell.slot_start.unix_milliseconds;
-  const std::int64_t end = start + milliseconds(slot_seconds_);
-  bool extended = false;
-  keep_spans(cell.gpu, [&](Span& span) {
-    // Cells of a GPU come in order: what did not reach this slot's start is over.
-    if (span.end < start) {
-      spans_to_write_.emplace_back(cell.gpu, span);
-      return false;
-    }
-    if (span.job == cell.job) {
-      span.end = std::max(span.end, end);
-      extended = true;
-    }
-    return true;
-  });
-  if (!extended) add_span(cell.gpu, {cell.job, 0, start, end});
-}
-
 base::Status SqliteStore::write_block(BlockKind kind, std::int64_t slot_seconds, std::int64_t group,
                                       units::Window window, std::size_t cells, std::string_view bytes) {
   FLOPSIGHT_ASSIGN_OR_RETURN(
@@ -144,89 +102,6 @@ base::Status SqliteStore::write_gpu_group(std::uint32_t group) {
   return {};
 }
 
-base::Status SqliteStore::write_jobs() {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<JobCell>> blocks;  // (hour, group)
-  Merged middle, coarse;
-  const auto add_to = [](Merged& level, std::int64_t seconds, const JobCell& cell) {
-    const std::int64_t start = cell.slot_start.unix_milliseconds / milliseconds(seconds) * milliseconds(seconds);
-    JobCell& into = level[{start, cell.job, cell.model}];
-    into.job = cell.job;
-    into.model = cell.model;
-    into.slot_start = units::Instant{start};
-    into.cell.merge(cell.cell);
-    into.spread.merge(cell.spread);
-  };
-  for (auto& [key, cell] : job_cells_) {
-    add_to(middle, kMiddleSeconds, cell);
-    add_to(coarse, kCoarseSeconds, cell);
-    blocks[{cell.slot_start.unix_milliseconds / milliseconds(kCoarseSeconds), cell.job / kGroupSize}].push_back(
-        std::move(cell));
-  }
-  job_cells_.clear();
-  for (auto& [key, cells] : blocks) {
-    std::sort(cells.begin(), cells.end(), [](const JobCell& a, const JobCell& b) {
-      return std::tie(a.job, a.model, a.slot_start) < std::tie(b.job, b.model, b.slot_start);
-    });
-    units::Window window{cells.front().slot_start, cells.front().slot_start};
-    for (const JobCell& cell : cells) {
-      window.start = std::min(window.start, cell.slot_start);
-      window.end = std::max(window.end, cell.slot_start + options_.slot);
-    }
-    FLOPSIGHT_RETURN_IF_ERROR(write_block(BlockKind::kJob, slot_seconds_, key.second, window, cells.size(),
-                                          encode_job_block(cells, options_.slot)));
-  }
-  FLOPSIGHT_RETURN_IF_ERROR(write_job_cells(kMiddleSeconds, middle));
-  return write_job_cells(kCoarseSeconds, coarse);
-}
-
-base::Status SqliteStore::write_job_cells(std::int64_t slot_seconds, const Merged& cells) {
-  std::string marks, merges;
-  for (std::size_t i = 0; i < rollups::kCellFieldCount; ++i) {
-    const rollups::CellFieldInfo& field = rollups::cell_fields()[i];
-    const std::string name(field.name);
-    marks += ", ?";
-    // NULL is the identity of a minimum or maximum.
-    switch (field.merge) {
-      case rollups::Merge::kSum: merges += name + " = " + name + " + excluded." + name + ", "; break;
-      case rollups::Merge::kMin:
-        merges += name + " = min(ifnull(" + name + ", excluded." + name + "), ifnull(excluded." + name + ", " + name + ")), ";
-        break;
-      case rollups::Merge::kMax:
-        merges += name + " = max(ifnull(" + name + ", excluded." + name + "), ifnull(excluded." + name + ", " + name + ")), ";
-        break;
-      case rollups::Merge::kLatest: {
-        const std::string time(rollups::cell_fields()[static_cast<std::size_t>(CellField::kOfuLastTime)].name);
-        merges += name + " = CASE WHEN ifnull(excluded." + time + ", -1) >= ifnull(" + time + ", -1) THEN excluded." + name +
-                  " ELSE " + name + " END, ";
-        break;
-      }
-    }
-  }
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement upsert,
-      database_.prepare("INSERT INTO job_cells(slot_seconds, start_unix_milliseconds, job_id, model_id, " + cell_columns() +
-                        ", spread) VALUES(?, ?, ?, ?" + marks + ", ?) ON CONFLICT DO UPDATE SET " + merges +
-                        "spread = flopsight_merge_spread(spread, excluded.spread)"));
-  for (const auto& [key, cell] : cells) {
-    upsert.bind(1, slot_seconds);
-    upsert.bind(2, cell.slot_start.unix_milliseconds);
-    upsert.bind(3, cell.job);
-    upsert.bind(4, cell.model);
-    int parameter = 5;
-    for (std::size_t i = 0; i < rollups::kCellFieldCount; ++i, ++parameter) {
-      const auto field = static_cast<CellField>(i);
-      if (cell.cell.has(field)) {
-        upsert.bind(parameter, cell.cell[field]);
-      } else {
-        upsert.bind_null(parameter);
-      }
-    }
-    upsert.bind_blob(parameter, encode_spread(cell.spread));
-    FLOPSIGHT_RETURN_IF_ERROR(upsert.run());
-  }
-  return {};
-}
-
 base::Status SqliteStore::write_gpu_names() {
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement gpu_row,
@@ -252,8 +127,12 @@ base::Status SqliteStore::write_names() {
     first_seen.bind(2, static_cast<std::int64_t>(i + 1));
     FLOPSIGHT_RETURN_IF_ERROR(first_seen.run());
   }
-  FLOPSIGHT_ASSIGN_OR_RETURN(Statement job_row,
-                             database_.prepare("INSERT OR REPLACE INTO jobs VALUES(?, ?, ?, ?, ?, ?, ?)"));
+  // How many GPUs it had stays as it is.
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      Statement job_row,
+      database_.prepare("INSERT INTO jobs(id, job, namespace, container, user, team, rule, gpu_count) VALUES(?, ?, ?, ?, ?, ?, ?, 0) "
+                        "ON CONFLICT(id) DO UPDATE SET job = excluded.job, namespace = excluded.namespace, "
+                        "container = excluded.container, user = excluded.user, team = excluded.team, rule = excluded.rule"));
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     if (!jobs_[i].dirty) continue;
     job_row.bind(1, static_cast<std::int64_t>(i + 1));
@@ -269,48 +148,6 @@ base::Status SqliteStore::write_names() {
     model_row.bind(1, static_cast<std::int64_t>(i + 1));
     model_row.bind_text(2, models_[i]);
     FLOPSIGHT_RETURN_IF_ERROR(model_row.run());
-  }
-  return {};
-}
-
-base::Status SqliteStore::write_spans() {
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement insert,
-      database_.prepare("INSERT INTO spans(job_id, gpu_id, start_unix_milliseconds, end_unix_milliseconds, is_open) "
-                        "VALUES(?, ?, ?, ?, ?)"));
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement close, database_.prepare("UPDATE spans SET end_unix_milliseconds = ?, is_open = 0 WHERE id = ?"));
-  const auto write_new = [&](GpuId gpu, const Span& span, bool is_open) {
-    insert.bind(1, span.job);
-    insert.bind(2, gpu);
-    insert.bind(3, span.start);
-    insert.bind(4, span.end);
-    insert.bind(5, is_open ? 1 : 0);
-    return insert.run();
-  };
-  const auto write_closed = [&](GpuId gpu, const Span& span) -> base::Status {
-    if (span.row == 0) return write_new(gpu, span, false);
-    close.bind(1, span.end);
-    close.bind(2, span.row);
-    return close.run();
-  };
-  for (const auto& [gpu, span] : spans_to_write_) FLOPSIGHT_RETURN_IF_ERROR(write_closed(gpu, span));
-  spans_to_write_.clear();
-  base::Status failed;
-  for (GpuId gpu = 1; gpu <= gpus_.size(); ++gpu) {
-    keep_spans(gpu, [&](Span& span) {
-      if (!failed.ok()) return true;
-      if (span.end < gpus_[gpu - 1].closed_until) {
-        failed = write_closed(gpu, span);
-        return false;
-      }
-      if (span.row == 0) {
-        failed = write_new(gpu, span, true);
-        span.row = database_.last_rowid();
-      }
-      return true;
-    });
-    FLOPSIGHT_RETURN_IF_ERROR(failed);
   }
   return {};
 }
@@ -337,8 +174,8 @@ base::Status SqliteStore::commit(const Checkpoint& checkpoint) {
     while (!gpu_cells_.empty()) FLOPSIGHT_RETURN_IF_ERROR(write_gpu_group(gpu_cells_.begin()->first));
     FLOPSIGHT_RETURN_IF_ERROR(write_jobs());
     FLOPSIGHT_RETURN_IF_ERROR(write_checkpoint(checkpoint));
-    FLOPSIGHT_RETURN_IF_ERROR(write_spans());
     FLOPSIGHT_RETURN_IF_ERROR(write_names());
+    FLOPSIGHT_RETURN_IF_ERROR(write_spans());
     if (simulated_) FLOPSIGHT_RETURN_IF_ERROR(database_.execute("INSERT OR IGNORE INTO meta VALUES('simulated', 1)"));
     return database_.execute("COMMIT");
   };

@@ -107,28 +107,31 @@ base::Status SqliteStore::replace_blocks(BlockKind kind, std::int64_t slot_secon
 
 base::Result<bool> SqliteStore::merge_one_chunk(units::Instant now, const Retention& retention) {
   struct Step {
+    const char* kinds;
     std::int64_t from_seconds;
     std::int64_t to_seconds;
     std::int64_t chunk_seconds;
     double age_seconds;
     int blocks_min;
   };
-  // Small blocks of an hour to one; then old ones to coarser slots, an hour to an hour and a day to a day.
+  // Small blocks of an hour to one; then old ones to coarser slots, an hour to an hour and a day to a day. Those of jobs to ten minutes at
+  // first: minutes of jobs are what questions read at the ends of their windows.
   const Step steps[] = {
-      {slot_seconds_, slot_seconds_, kCoarseSeconds, static_cast<double>(kSettledSeconds), 2},
-      {slot_seconds_, kMiddleSeconds, kCoarseSeconds, retention.fine.value, 1},
-      {kMiddleSeconds, kMiddleSeconds, 24 * kCoarseSeconds, retention.fine.value + 2 * 86'400, 2},
-      {kMiddleSeconds, kCoarseSeconds, 24 * kCoarseSeconds, retention.middle.value, 1},
+      {"0", slot_seconds_, slot_seconds_, kCoarseSeconds, static_cast<double>(kSettledSeconds), 2},
+      {"1", slot_seconds_, slot_seconds_, std::max(kMiddleSeconds, slot_seconds_), static_cast<double>(kSettledSeconds), 2},
+      {"0, 1", slot_seconds_, kMiddleSeconds, kCoarseSeconds, retention.fine.value, 1},
+      {"0, 1", kMiddleSeconds, kMiddleSeconds, 24 * kCoarseSeconds, retention.fine.value + 2 * 86'400, 2},
+      {"0, 1", kMiddleSeconds, kCoarseSeconds, 24 * kCoarseSeconds, retention.middle.value, 1},
   };
   for (const Step& step : steps) {
     if (step.from_seconds == kMiddleSeconds && slot_seconds_ >= kMiddleSeconds) continue;
     const std::int64_t chunk = milliseconds(step.chunk_seconds);
     const std::int64_t before =
-        (now.unix_milliseconds - std::llround(step.age_seconds * 1000)) / chunk * chunk;
+        (now.unix_milliseconds - milliseconds(units::Seconds(step.age_seconds))) / chunk * chunk;
     FLOPSIGHT_ASSIGN_OR_RETURN(
         Statement find,
-        database_.prepare("SELECT kind, entity_group, start_unix_milliseconds / ?1 AS chunk FROM blocks "
-                          "WHERE kind IN (0, 1) AND slot_seconds = ?2 AND start_unix_milliseconds < ?3 "
+        database_.prepare(std::string("SELECT kind, entity_group, start_unix_milliseconds / ?1 AS chunk FROM blocks "
+                          "WHERE kind IN (") + step.kinds + ") AND slot_seconds = ?2 AND start_unix_milliseconds < ?3 "
                           "GROUP BY kind, entity_group, chunk HAVING count(*) >= ?4 LIMIT 1"));
     find.bind(1, chunk);
     find.bind(2, step.from_seconds);
@@ -159,18 +162,21 @@ base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& 
         "DELETE FROM blocks WHERE id IN (SELECT id FROM blocks WHERE " + where + " LIMIT " + std::to_string(kBatch) + ")"));
     return database_.changes() > 0;
   };
-  const std::int64_t oldest = now.unix_milliseconds - std::llround(retention.coarse.value * 1000);
+  const std::int64_t oldest = now.unix_milliseconds - milliseconds(retention.coarse);
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool aged, forget("end_unix_milliseconds < " + std::to_string(oldest)));
   if (aged) return true;
+  const std::string middle = std::to_string(now.unix_milliseconds - milliseconds(retention.middle));
+  const std::string ten_minutes = "slot_seconds = " + std::to_string(kMiddleSeconds);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool summed, forget("kind IN (2, 3) AND " + ten_minutes + " AND end_unix_milliseconds < " + middle));
+  if (summed) return true;
   FLOPSIGHT_RETURN_IF_ERROR(database_.execute(
       "DELETE FROM job_cells WHERE (slot_seconds = " + std::to_string(kCoarseSeconds) + " AND start_unix_milliseconds < " +
-      std::to_string(oldest) + ") OR (slot_seconds = " + std::to_string(kMiddleSeconds) + " AND start_unix_milliseconds < " +
-      std::to_string(now.unix_milliseconds - std::llround(retention.middle.value * 1000)) + ")"));
+      std::to_string(oldest) + ") OR (" + ten_minutes + " AND start_unix_milliseconds < " + middle + ")"));
   if (database_.changes() > 0) return true;
   if (retention.bytes_max == 0) return false;
   FLOPSIGHT_ASSIGN_OR_RETURN(const StoreSize now_size, size());
   if (now_size.bytes <= retention.bytes_max) return false;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool gone, forget("1 ORDER BY start_unix_milliseconds"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool gone, forget("kind IN (0, 1) ORDER BY start_unix_milliseconds"));
   if (gone) note(path_ + ": over its limit of " + std::to_string(retention.bytes_max) + " bytes; the oldest rollups were forgotten");
   return gone;
 }

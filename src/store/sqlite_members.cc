@@ -1,6 +1,6 @@
 // Who had which GPUs: members of a window, out of spans.
 #include <algorithm>
-#include <unordered_map>
+#include <functional>
 
 #include "base/text.h"
 #include "store/sqlite_store_internal.h"
@@ -13,18 +13,26 @@ constexpr units::Window kEver{{0}, {std::int64_t{1} << 52}};
 // GPUs that some of the time nobody held.
 std::vector<GpuId> gpus_of_nobody(const std::vector<std::pair<GpuId, units::Window>>& present, const std::vector<Held>& spans,
                                   units::Window window) {
-  std::unordered_map<GpuId, std::int64_t> held_milliseconds;
+  std::vector<std::int64_t> held_milliseconds(present.empty() ? 0 : present.back().first + std::size_t{1});
   for (const Held& span : spans) {
-    held_milliseconds[span.gpu] += (std::min(span.window.end, window.end).unix_milliseconds -
-                                    std::max(span.window.start, window.start).unix_milliseconds);
+    const std::int64_t length = std::min(span.window.end, window.end).unix_milliseconds -
+                                std::max(span.window.start, window.start).unix_milliseconds;
+    for (const GpuId gpu : span.gpus) {
+      if (gpu < held_milliseconds.size()) held_milliseconds[gpu] += length;
+    }
   }
   std::vector<GpuId> gpus;
   for (const auto& [id, seen] : present) {
-    const auto held = held_milliseconds.find(id);
-    const std::int64_t seen_milliseconds = seen.end.unix_milliseconds - seen.start.unix_milliseconds;
-    if (held == held_milliseconds.end() || held->second < seen_milliseconds) gpus.push_back(id);
+    if (held_milliseconds[id] < seen.end.unix_milliseconds - seen.start.unix_milliseconds) gpus.push_back(id);
   }
   return gpus;
+}
+
+void make_distinct(std::vector<GpuId>& gpus) {
+  // Mostly of one span, which is in order.
+  if (std::adjacent_find(gpus.begin(), gpus.end(), std::greater_equal<>()) == gpus.end()) return;
+  std::sort(gpus.begin(), gpus.end());
+  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
 }
 
 }  // namespace
@@ -39,24 +47,28 @@ base::Result<JobId> SqliteStore::find_job(std::string_view text) {
 }
 
 base::Result<std::vector<Member>> SqliteStore::members(units::Window window, std::optional<JobId> job) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Held> spans, held(job, job ? kEver : window));
-  std::map<JobId, Member> members;
-  if (!job) members[0].gpus = gpus_of_nobody(present(window), spans, window);
-  if (job) members[*job].job = *job;
-  for (const Held& span : spans) {
-    Member& member = members[span.job];
-    member.job = span.job;
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<Held> spans, held(job, job ? kEver : window));
+  std::vector<Member> members;
+  if (job) {
+    members.push_back({*job, {}, {}});
+  } else {
+    members.push_back({0, {}, gpus_of_nobody(present(window), spans, window)});
+  }
+  std::stable_sort(spans.begin(), spans.end(), [](const Held& a, const Held& b) { return a.job < b.job; });
+  for (Held& span : spans) {
+    if (members.back().job != span.job) members.push_back({span.job, {}, {}});
+    Member& member = members.back();
     if (member.ever.end.unix_milliseconds == 0 || span.window.start < member.ever.start) member.ever.start = span.window.start;
     member.ever.end = std::max(member.ever.end, span.window.end);
-    if (span.window.start < window.end && span.window.end > window.start) member.gpus.push_back(span.gpu);
+    if (!(span.window.start < window.end && span.window.end > window.start)) continue;
+    if (member.gpus.empty()) {
+      member.gpus = std::move(span.gpus);
+    } else {
+      member.gpus.insert(member.gpus.end(), span.gpus.begin(), span.gpus.end());
+    }
   }
-  std::vector<Member> out;
-  for (auto& [id, member] : members) {
-    std::sort(member.gpus.begin(), member.gpus.end());
-    member.gpus.erase(std::unique(member.gpus.begin(), member.gpus.end()), member.gpus.end());
-    out.push_back(std::move(member));
-  }
-  return out;
+  for (Member& member : members) make_distinct(member.gpus);
+  return members;
 }
 
 }  // namespace flopsight::store

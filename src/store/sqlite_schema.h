@@ -8,7 +8,7 @@
 
 namespace flopsight::store {
 
-inline constexpr std::int64_t kSchemaVersion = 1;
+inline constexpr std::int64_t kSchemaVersion = 2;
 
 // Makes or upgrades the tables. Errors: kUnsupported for a newer version than this program's, naming both.
 base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds);
@@ -16,7 +16,12 @@ base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds);
 // Of a store that is only read: its slot in milliseconds. Errors as above, and kUnsupported for a database that is no store.
 base::Result<std::int64_t> slot_of_store(Database& database);
 
-// "measured_microseconds, delivered_microseconds, …" of all cell fields.
-std::string cell_columns();
+// Parts of the schema as SQL, for a new store and for one that is brought up to date.
+std::string tables_since_2();
+std::string indices_since_2();
+std::string views();
+
+// One transaction; a store that it fails for stays as it was.
+base::Status upgrade_from_1(Database& database);
 
 }  // namespace flopsight::store

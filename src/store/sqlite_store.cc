@@ -59,14 +59,6 @@ void SqliteStore::note(std::string line) {
 std::vector<std::string> SqliteStore::take_notes() { return std::exchange(notes_, {}); }
 
 base::Status SqliteStore::load() {
-  FLOPSIGHT_RETURN_IF_ERROR(database_.add_merge_function(
-      "flopsight_merge_spread", [](std::string_view a, std::string_view b) {
-        auto left = decode_spread(a);
-        auto right = decode_spread(b);
-        if (!left.ok() || !right.ok()) return std::string(left.ok() ? a : b);
-        left->merge(*right);
-        return encode_spread(*left);
-      }));
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement gpus, database_.prepare("SELECT id, first_unix_milliseconds, " + std::string(kGpuColumns) + " FROM gpus ORDER BY id"));
   for (;;) {
@@ -126,17 +118,7 @@ base::Status SqliteStore::load_checkpoint() {
     }
     gpus_[static_cast<std::size_t>(id - 1)].closed_until = columns[1][i];
   }
-  FLOPSIGHT_ASSIGN_OR_RETURN(Statement spans,
-                             database_.prepare("SELECT id, job_id, gpu_id, start_unix_milliseconds FROM spans WHERE is_open = 1"));
-  for (;;) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const bool more, spans.step());
-    if (!more) return {};
-    const auto gpu = static_cast<GpuId>(spans.integer(2));
-    if (gpu < 1 || gpu > gpus_.size()) continue;
-    // One that is open went on up to where its GPU was closed.
-    add_span(gpu, {static_cast<JobId>(spans.integer(1)), spans.integer(0), spans.integer(3),
-                   gpus_[gpu - 1].closed_until});
-  }
+  return load_spans();
 }
 
 base::Result<samples::GpuIdentity> SqliteStore::names_of(GpuId id) {
@@ -221,7 +203,7 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
         FLOPSIGHT_RETURN_IF_ERROR(database.execute(
             "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
             "PRAGMA cache_size = -8000; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"));
-        FLOPSIGHT_RETURN_IF_ERROR(prepare_schema(database, std::llround(options.slot.value * 1000)).within(path));
+        FLOPSIGHT_RETURN_IF_ERROR(prepare_schema(database, milliseconds(options.slot)).within(path));
       }
       auto store = std::make_unique<SqliteStore>(std::move(database), path, options);
       FLOPSIGHT_RETURN_IF_ERROR(store->load());

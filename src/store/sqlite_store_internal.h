@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -11,18 +12,21 @@
 
 #include <tsl/robin_map.h>
 
+#include "store/job_columns.h"
 #include "store/sqlite.h"
 #include "store/store.h"
 
 namespace flopsight::store {
 
-enum class BlockKind : std::int64_t { kGpu = 0, kJob = 1 };
+enum class BlockKind : std::int64_t { kGpu = 0, kJob = 1, kJobSums = 2, kJobSpreads = 3 };
 
 // Ids that share blocks: neighbours are usually read together (the GPUs of a host, jobs of a time).
 inline constexpr std::uint32_t kGroupSize = 256;
 inline constexpr std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
 inline constexpr std::int64_t kMiddleSeconds = 600;
 inline constexpr std::int64_t kCoarseSeconds = 3600;
+// Sums of jobs only: a day of thousands of jobs is a few of these and some hours.
+inline constexpr std::int64_t kWideSeconds = 6 * 3600;
 
 // The names of a GPU, and their columns in the same order.
 inline constexpr std::string samples::GpuIdentity::*kGpuNames[] = {
@@ -38,7 +42,7 @@ struct BlockRow {
   std::int64_t group = 0;
   units::Instant start;
   units::Instant end;
-  std::string bytes;
+  std::string_view bytes;  // while it is in the sink
 };
 
 class SqliteStore : public Store {
@@ -67,6 +71,7 @@ class SqliteStore : public Store {
   base::Result<JobId> find_job(std::string_view text) override;
   base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
+  base::Result<std::vector<JobTotal>> job_sums(units::Window window) override { return sums_of(window, std::nullopt); }
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
   base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobRecord>> jobs() override;
@@ -93,10 +98,11 @@ class SqliteStore : public Store {
   };
   struct Span {
     JobId job = 0;
-    std::int64_t row = 0;  // 0: not written yet
+    bool is_written = false;
     std::int64_t start = 0;
     std::int64_t end = 0;
   };
+  using SpanRows = std::map<std::tuple<JobId, std::int64_t, std::int64_t>, std::vector<GpuId>>;  // job, start, end
   using JobKey = std::tuple<std::int64_t, JobId, ModelId>;  // slot start first
   using Merged = std::map<JobKey, JobCell>;
 
@@ -104,25 +110,50 @@ class SqliteStore : public Store {
   base::Status write_gpu_names();
   base::Status write_gpu_group(std::uint32_t group);
   base::Status write_jobs();
-  base::Status write_job_cells(std::int64_t slot_seconds, const Merged& cells);
+  base::Status write_sums(std::int64_t slot_seconds, std::int64_t group, std::vector<JobCell> cells);
+  static base::Status read_sums(std::string_view bytes, units::Seconds slot, std::vector<JobCell>& cells);
+  static base::Status read_spreads(std::string_view bytes, units::Seconds slot, std::vector<JobCell>& cells);
+  base::Status write_job_rows(std::int64_t slot_seconds, const std::vector<JobCell>& cells);
   base::Status write_spans();
+  base::Status write_span_rows(SpanRows& rows, bool is_open);
+  base::Status count_gpus_of(const std::set<JobId>& jobs);
+  base::Status replace_block(std::int64_t id, BlockKind kind, std::int64_t slot_seconds, std::int64_t group, units::Window window,
+                             std::size_t cells, std::string_view bytes);
   base::Status write_block(BlockKind kind, std::int64_t slot_seconds, std::int64_t group, units::Window window,
                            std::size_t cells, std::string_view bytes);
   base::Status write_checkpoint(const Checkpoint& checkpoint);
   void extend_span(const GpuCell& cell);
-  void keep_spans(GpuId gpu, const std::function<bool(Span&)>& use);
+  template <typename Use>
+  void keep_spans(GpuId gpu, Use use);
   void add_span(GpuId gpu, const Span& span);
+  void add_open(Held span, units::Window window, std::vector<Held>& spans) const;
   base::Status load_checkpoint();
+  base::Status load_spans();
   base::Result<samples::GpuIdentity> names_of(GpuId id);
 
-  base::Status read_blocks(BlockKind kind, std::optional<std::int64_t> group, units::Window window,
-                           const std::function<base::Status(const BlockRow&)>& sink);
-  base::Status add_job_cells_of(std::int64_t slot_seconds, units::Window window, std::optional<JobId> job,
-                                const std::function<void(JobCell)>& sink);
-  base::Status add_fine_jobs(units::Window window, std::optional<JobId> job,
-                             const std::function<void(JobCell)>& sink);
-  base::Status for_job_cells(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
-                             const std::function<void(JobCell)>& sink);
+  // A piece of a window, and of which slots it is read: 0 for those as they were closed, or what became of them.
+  struct Part {
+    std::int64_t slot_seconds = 0;
+    units::Window window;
+  };
+  std::vector<Part> parts_of(units::Window window, std::int64_t coarsest_seconds) const;
+  units::Instant newest_end() const;
+  struct FoundBlock {
+    std::int64_t group = 0;
+    std::size_t part_index = 0;
+    std::int64_t start = 0;
+    std::int64_t id = 0;
+    auto operator<=>(const FoundBlock&) const = default;
+  };
+  base::Status find_blocks(BlockKind kind, std::size_t part_index, const Part& part, std::optional<std::int64_t> group,
+                           std::vector<FoundBlock>& found);
+  // One that cannot be read costs its own cells and is noted.
+  base::Status read_found(std::vector<FoundBlock> found, const std::function<base::Status(const BlockRow&, std::size_t)>& sink);
+  base::Status for_job_columns(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
+                               const std::function<void(std::int64_t, const JobColumns&, units::Window)>& sink);
+  base::Result<std::vector<JobTotal>> sums_of(units::Window window, std::optional<JobId> job);
+  base::Status for_job_spreads(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
+                               const std::function<void(JobSpread)>& sink);
 
   base::Result<bool> merge_one_chunk(units::Instant now, const Retention& retention);
   base::Result<bool> give_back();

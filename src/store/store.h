@@ -58,11 +58,11 @@ struct GpuTotal {
   rollups::Cell cell;
 };
 
-// When a GPU was a job's; slots.
+// GPUs that a job had from one time to another; slots. Of a job there may be several, of a shared GPU as well.
 struct Held {
-  GpuId gpu = 0;
   JobId job = 0;
   units::Window window;
+  std::vector<GpuId> gpus;  // ascending
 };
 
 // A job with slots in a window; job 0 for what nobody held.
@@ -98,6 +98,8 @@ class Reader {
 
   // All jobs, "nobody" included, or one; the models of a job follow each other.
   virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) = 0;
+  // The same of all, perhaps without their spreads, which cost as much again as all else.
+  virtual base::Result<std::vector<JobTotal>> job_sums(units::Window window) { return job_totals(window, std::nullopt); }
   // Slots of one job, ascending, merged to `step` (a multiple of the slot); models apart.
   virtual base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) = 0;
   // For each GPU and job; what a GPU had follows each other. Of one job when given.

@@ -8,10 +8,15 @@ namespace {
 using base::json::Array;
 using base::json::Object;
 
+// Of a group in JSON, about: it is made in one piece.
+constexpr std::size_t kGroupMembers = 20;
+
 Object group(const analysis::Group& g) {
   Object key;
+  key.reserve(g.key.size());
   for (const auto& [name, value] : g.key) key.emplace_back(name, value);
   Object out;
+  out.reserve(kGroupMembers);
   out.emplace_back("key", std::move(key));
   add_summary(out, g.summary);
   out.emplace_back("absent_reason", text_or_null(g.absent_reason));
@@ -29,6 +34,8 @@ std::string report_json(const analysis::Report& report) {
   for (const auto& [reason, ratio] : report.fleet_absent_ratios) absent.emplace_back(reason, ratio);
   fleet.emplace_back("absent_ratios", std::move(absent));
   Array groups, gpus;
+  groups.reserve(report.groups.size());
+  gpus.reserve(report.gpus.size());
   for (const analysis::Group& g : report.groups) groups.emplace_back(group(g));
   for (const analysis::GpuRow& row : report.gpus) gpus.emplace_back(gpu_json(row));
   Object root;

@@ -28,6 +28,7 @@ void add_summary(Object& out, const analysis::Summary& s) {
 
 Object waterfall_json(const analysis::Waterfall& w) {
   Object out;
+  out.reserve(6);
   out.emplace_back("ofu_ratio", w.ofu_ratio);
   out.emplace_back("clock_loss_ratio", w.clock_loss_ratio);
   out.emplace_back("tensor_idle_sm_busy_ratio", w.tensor_idle_sm_busy_ratio);

@@ -293,12 +293,17 @@ void RemoteWriteDecoder::State::read_v2(std::string_view message) {
 
 template <typename Labels>
 void RemoteWriteDecoder::State::walk(std::string_view series, Labels& its) {
-  its.begin();
   from_first_sample_ = {};
   sample_count_ = 0;
   histograms_ = 0;
   exemplars_ = 0;
-  for (FieldCursor fields(series); !fields.done();) {
+  std::string_view rest = series;
+  if (const char* const after = its.begin_as_before(series); after != nullptr) {
+    rest.remove_prefix(static_cast<std::size_t>(after - series.data()));
+  } else {
+    its.begin();
+  }
+  for (FieldCursor fields(rest); !fields.done();) {
     const char* const at = fields.at();
     switch (const std::uint32_t tag = fields.tag()) {
       case tag_of(1, kBytes): {

@@ -144,8 +144,10 @@ class LabelRecords {
     count_ = 0;
     metric_.reset();
     scattered_ = false;
+    known_ = false;
   }
   void add(std::string_view record, std::string_view label) {
+    known_ = false;  // one more, behind a sample
     ++count_;
     if (!scattered_ && (records_.empty() || records_.data() + records_.size() == record.data()))
         [[likely]] {
@@ -172,12 +174,19 @@ class LabelRecords {
   std::string_view unreadable() const { return {}; }
 
   LabelsKey key() {
+    if (known_) return recent_[last_].key;
     const std::string_view before = records_.substr(0, name_at_);
     const std::string_view after = records_.substr(name_at_ + name_size_);
-    if (before.empty()) return hash_(after.data(), after.size());
     joined_.assign(before).append(after);
-    return hash_(joined_.data(), joined_.size());
+    const LabelsKey key = hash_(joined_.data(), joined_.size());
+    if (!scattered_) remember(key);
+    return key;
   }
+
+  // Whether the series begins with labels that were read lately, but for the name: those of the one before, or those that came after them
+  // the last time. Then they need not be walked through, nor hashed; what follows them begins at the result. Otherwise null, and nothing
+  // has changed. A GPU's metrics come one after another, or one metric of all GPUs of an exporter and then the next.
+  const char* begin_as_before(std::string_view series);
   void resolve(std::vector<Label>& into, With with) const;
 
  private:
@@ -188,8 +197,24 @@ class LabelRecords {
     metric_ = metric;
   }
   void scatter(std::string_view record);
+  void remember(const LabelsKey& key);
+  const char* begin_as(std::uint32_t place, std::string_view series);
+
+  // Labels as they lie, without the name's record.
+  struct Recent {
+    std::string labels;
+    std::size_t name_at = 0;
+    std::uint32_t count = 0;  // with the name
+    LabelsKey key;
+    std::uint32_t next = 0;  // what came after it the last time
+  };
+  static constexpr std::size_t kRecent = 512;  // hosts with hundreds of GPUs; some 300 KiB
+  static constexpr std::size_t kRecentBytesMax = 4'096;  // of one; what is longer is not remembered
 
   LabelHasher hash_;
+  std::vector<Recent> recent_;  // none before the first 1.0 message
+  std::uint32_t last_ = 0;
+  bool known_ = false;  // the series at hand is recent_[last_]
   std::string_view records_;
   std::uint32_t count_ = 0;
   std::size_t name_at_ = 0;
@@ -216,6 +241,8 @@ class LabelRefs {
     slots_.resize(kKnownSlots);
     ++message_;
   }
+  // Labels of 2.0 are short, and their keys are remembered by what they are written as.
+  const char* begin_as_before(std::string_view) { return nullptr; }
   void add_symbol(std::string_view text) { symbols_.push_back({text, {}, false}); }
   std::size_t symbols() const { return symbols_.size(); }
 

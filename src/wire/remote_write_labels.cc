@@ -41,6 +41,57 @@ void LabelRecords::find_name() {
   }
 }
 
+void LabelRecords::remember(const LabelsKey& key) {
+  recent_.resize(kRecent);
+  const auto place = static_cast<std::uint32_t>(key.low % kRecent);
+  recent_[last_].next = place;
+  last_ = place;
+  Recent& recent = recent_[place];
+  if (recent.key == key) return;
+  if (joined_.size() > kRecentBytesMax) return;
+  recent.labels = joined_;
+  recent.name_at = name_at_;
+  recent.count = count_;
+  recent.key = key;
+}
+
+const char* LabelRecords::begin_as_before(std::string_view series) {
+  if (recent_.empty()) return nullptr;
+  const std::uint32_t next = recent_[last_].next;
+  if (const char* const end = begin_as(last_, series)) return end;
+  return begin_as(next, series);
+}
+
+const char* LabelRecords::begin_as(std::uint32_t place, std::string_view series) {
+  const Recent& recent = recent_[place];
+  // The name's record has at least its tag, its length and kPrefix.
+  constexpr std::string_view kPrefix = "\x0a\x08__name__\x12";
+  constexpr std::size_t kLeast = 2 + kPrefix.size() + 1;
+  if (recent.count == 0 || series.size() < recent.labels.size() + kLeast) return nullptr;
+  const char* const name = series.data() + recent.name_at;
+  const auto name_record = static_cast<unsigned char>(name[1]);
+  const std::size_t after_size = recent.labels.size() - recent.name_at;
+  // A length of one byte, the usual spelling, and a value that ends where its record does.
+  if (name[0] != '\x0a' || name_record >= 0x80 || name_record < kPrefix.size() + 1) return nullptr;
+  if (series.size() - recent.name_at - 2 < name_record + after_size) return nullptr;
+  if (std::memcmp(name + 2, kPrefix.data(), kPrefix.size()) != 0) return nullptr;
+  const auto value_size = static_cast<unsigned char>(name[2 + kPrefix.size()]);
+  if (value_size + kPrefix.size() + 1 != name_record) return nullptr;
+  const char* const after = name + 2 + name_record;
+  if (std::memcmp(series.data(), recent.labels.data(), recent.name_at) != 0) return nullptr;
+  if (std::memcmp(after, recent.labels.data() + recent.name_at, after_size) != 0) return nullptr;
+  // Another label behind them would be one of the set.
+  const char* const end = after + after_size;
+  if (end != series.data() + series.size() && *end == '\x0a') return nullptr;
+  last_ = place;
+  known_ = true;
+  scattered_ = false;
+  records_ = {series.data(), static_cast<std::size_t>(end - series.data())};
+  count_ = recent.count;
+  set_name(recent.name_at, 2U + name_record, {name + kLeast, value_size});
+  return end;
+}
+
 // Something stands between the labels: they are copied together.
 void LabelRecords::scatter(std::string_view record) {
   if (!scattered_) scratch_.assign(records_);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -183,6 +184,45 @@ TEST(RemoteWrite, labels_may_stand_anywhere_in_a_series) {
   EXPECT_THAT(decoded.seen[0].labels, ElementsAre(Pair("gpu", "0"), Pair("z", "26")));
   EXPECT_EQ(decoded.seen[0].samples.size(), 3U);
   EXPECT_EQ(decoded.seen[0].key, decoded.seen[1].key);
+}
+
+// What was read lately is taken as a whole: it must not matter in which order series come, nor what stands in between.
+TEST(RemoteWrite, series_are_read_the_same_alone_and_among_others_that_are_like_them) {
+  const std::string gpu_0 = label("Hostname", "n1") + label("UUID", "GPU-0"), gpu_1 = label("Hostname", "n1") + label("UUID", "GPU-1");
+  const std::string pod = label("pod", "train"), shorter = label("pod", "trai"), more = label("zone", "a");
+  const auto name = [](const std::string& text) { return label("__name__", text); };
+  const std::string odd_name = bytes_field(1, bytes_field(2, "up") + bytes_field(1, "__name__"));
+  const std::string at = sample(1, 1'000);
+  const std::vector<std::string> kinds = {
+      gpu_0 + name("up") + pod + at,        gpu_0 + name("down") + pod + at,          gpu_1 + name("up") + pod + at,
+      gpu_1 + name("up") + shorter + at,    gpu_0 + name("up") + pod + more + at,     gpu_0 + name("up") + pod + at + more,
+      gpu_0 + name("up") + at + pod,        gpu_0 + pod + name("up") + at,            gpu_0 + odd_name + pod + at,
+      name("up") + gpu_0 + pod + at,        gpu_0 + name("up") + name("x") + pod + at, gpu_0 + name("") + pod + at,
+      gpu_0 + pod + at,                     gpu_0 + name("up") + pod,                  gpu_0 + name("up") + pod + at + at,
+      gpu_0 + name(std::string(200, 'u')) + pod + at,
+  };
+  const auto read = [](RemoteWriteDecoder& decoder, const std::string& series) {
+    Transcript recorder;
+    RemoteWriteTotals totals;
+    EXPECT_TRUE(decoder.decode(kV1, series_v1(series), recorder, totals).ok());
+    std::string text = std::to_string(totals.series_rejected) + " ";
+    for (const Seen& seen : recorder.seen) {
+      text += seen.metric + " " + std::to_string(seen.key.low) + " " + std::to_string(seen.samples.size());
+      for (const auto& [key, value] : seen.labels) text += " " + key + "=" + value;
+    }
+    return text;
+  };
+  std::vector<std::string> alone;
+  for (const std::string& series : kinds) {
+    RemoteWriteDecoder decoder(1);
+    alone.push_back(read(decoder, series));
+  }
+  RemoteWriteDecoder decoder(1);
+  std::mt19937 random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::size_t kind = random() % kinds.size();
+    for (auto times = 1 + random() % 3; times > 0; --times) ASSERT_EQ(read(decoder, kinds[kind]), alone[kind]) << kind;
+  }
 }
 
 TEST(RemoteWrite, symbols_may_come_last_and_references_in_pieces_packed_or_not) {

@@ -1,6 +1,7 @@
 #include "serve/answer.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/text.h"
@@ -62,20 +63,36 @@ base::Status add_gpus(store::Reader& store, const AnswerSettings& settings, unit
   return {};
 }
 
-base::Status add_jobs(store::Reader& store, const AnswerSettings& settings, units::Window window, Holders& holders,
-                      rollups::Fleet& fleet, samples::QualityLog& quality) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_totals(window, std::nullopt));
-  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::Member> members, store.members(window, std::nullopt));
-  std::map<JobId, std::vector<std::uint32_t>> gpus;
-  for (store::Member& member : members) gpus[member.job] = std::move(member.gpus);
-  for (const store::JobTotal& total : totals) {
-    bool visible = false;
-    const auto holder = holders.of(total.job, visible);
-    if (!visible) continue;
-    fleet.gpus.push_back(rollups::time_of_job(store.model_name(total.model), {holder, total.cell}, gpus[total.job],
-                                              settings.fleet, quality));
-  }
-  return {};
+// By jobs, of which a store has sums: GPUs are only counted. One entry for each model stands for one job after another.
+base::Result<analysis::Report> report_of_jobs(store::Reader& store, const AnswerSettings& settings, units::Window window,
+                                              const Caller& caller, const analysis::ReportOptions& options,
+                                              samples::QualityLog& quality) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_sums(window));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, store.members(window, std::nullopt));
+  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
+  std::map<store::ModelId, rollups::GpuTime> models;
+  const auto for_all = [&](const std::function<void(rollups::GpuTime&, JobId)>& use) {
+    for (const store::JobTotal& total : totals) {
+      if (total.job == 0 ? !caller.sees_all() : !caller.sees(store.holder(total.job))) continue;
+      const auto [model, is_new] = models.try_emplace(total.model);
+      if (is_new) model->second = rollups::time_of_model(store.model_name(total.model), settings.fleet, quality);
+      std::optional<samples::HolderId> holder;
+      if (total.job != 0) holder = total.job;
+      rollups::become_job(model->second, {holder, total.cell});
+      use(model->second, total.job);
+    }
+  };
+  // A job is its own number of a holder.
+  analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return store.holder(id); }, options, quality);
+  for_all([&](const rollups::GpuTime& entry, JobId) { report.see_clock(entry); });
+  for_all([&](rollups::GpuTime& entry, JobId job) {
+    const auto member = std::lower_bound(members.begin(), members.end(), job,
+                                         [](const store::Member& one, JobId key) { return one.job < key; });
+    entry.members.clear();
+    if (member != members.end() && member->job == job) entry.members = member->gpus;
+    report.add(entry);
+  });
+  return report.finish(true, window);
 }
 
 base::Result<JobId> visible_job(store::Reader& store, const std::string& id, const Caller& caller) {
@@ -101,16 +118,6 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
                                             analysis::GroupBy by, std::optional<std::uint64_t> top, bool with_gpus,
                                             const Caller& caller) {
   samples::QualityLog quality;
-  rollups::Fleet fleet;
-  fleet.window = window;
-  Holders holders(store, caller);
-  const bool needs_gpus = with_gpus || by == analysis::GroupBy::kHost || by == analysis::GroupBy::kGpu;
-  if (needs_gpus) {
-    FLOPSIGHT_RETURN_IF_ERROR(add_gpus(store, settings, window, holders, fleet, quality));
-  } else {
-    FLOPSIGHT_RETURN_IF_ERROR(add_jobs(store, settings, window, holders, fleet, quality));
-  }
-  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   analysis::ReportOptions options;
   options.by = by;
   options.top = top;
@@ -119,6 +126,13 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   options.assumptions.emplace_back("from stored rollups: times are whole slots; a GPU counts from its first sample to its "
                                    "last, and not while it was silent for longer than rollup.gap");
   if (!caller.sees_all()) options.assumptions.emplace_back("only jobs that the caller may see");
+  const bool needs_gpus = with_gpus || by == analysis::GroupBy::kHost || by == analysis::GroupBy::kGpu;
+  if (!needs_gpus) return report_of_jobs(store, settings, window, caller, options, quality);
+  rollups::Fleet fleet;
+  fleet.window = window;
+  Holders holders(store, caller);
+  FLOPSIGHT_RETURN_IF_ERROR(add_gpus(store, settings, window, holders, fleet, quality));
+  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   return analysis::build_report(fleet, holders.table(), std::move(quality), options);
 }
 
