@@ -180,11 +180,20 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   LogsTexts logs_texts;
   CLI::App* logs_app = app.add_subcommand("logs", "what training jobs printed about their own speed");
   add_logs(*logs_app, logs, logs_texts);
+  JobsArguments jobs;
+  JobsTexts jobs_texts;
+  CLI::App* jobs_app = app.add_subcommand("jobs", "whose GPU it was: jobs of a scheduler in, jobs with their OFU out");
+  add_jobs(*jobs_app, jobs, jobs_texts);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const std::vector<CLI::App*> asked = app.get_subcommands();
-    return Said{kExitDone, asked.empty() ? app.help() : asked.front()->help("flopsight")};
+    const CLI::App* asked = &app;
+    std::string path;
+    while (!asked->get_subcommands().empty()) {
+      path += (path.empty() ? "" : " ") + asked->get_name();
+      asked = asked->get_subcommands().front();
+    }
+    return Said{kExitDone, asked->help(path)};
   } catch (const CLI::CallForVersion&) {
     return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
@@ -199,8 +208,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (check_app->parsed()) return check;
   if (import_app->parsed()) return checked(import, "import", set_import(import, import_texts));
   if (logs_app->parsed()) return checked(logs, "logs", set_logs(logs, logs_texts));
+  if (jobs_app->parsed()) return checked(jobs, "jobs", set_jobs(*jobs_app, jobs, jobs_texts));
   if (!report_app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, simulate, logs, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_times(report, texts)) return *said;
   if (const auto said = set_choices(report, texts)) return *said;

@@ -12,6 +12,7 @@
 #include "http_arguments.h"
 #include "import/import_options.h"
 #include "logs/logs_options.h"
+#include "jobs/jobs_options.h"
 #include "simulate/simulate_options.h"
 #include "units/time.h"
 
@@ -54,7 +55,7 @@ struct Said {
 };
 
 using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
-                                 ImportArguments, LogsArguments, Said>;
+                                 ImportArguments, LogsArguments, JobsArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

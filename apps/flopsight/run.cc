@@ -4,6 +4,7 @@
 
 #include "command_docs.h"
 #include "import/command_import.h"
+#include "jobs/command_jobs.h"
 #include "command_line.h"
 #include "logs/command_logs.h"
 #include "report/command_report.h"
@@ -23,6 +24,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const CheckConfigArguments* check = std::get_if<CheckConfigArguments>(&line)) return run_check_config(*check, env);
   if (const ImportArguments* import = std::get_if<ImportArguments>(&line)) return run_import(*import, env);
   if (const LogsArguments* logs = std::get_if<LogsArguments>(&line)) return run_logs(*logs, env);
+  if (const JobsArguments* jobs = std::get_if<JobsArguments>(&line)) return run_jobs(*jobs, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "analysis/report.h"
+#include "analysis/reported.h"
 #include "rollups/cell.h"
+#include "schedulers/job.h"
 
 namespace flopsight::analysis {
 
@@ -45,6 +47,11 @@ struct JobAnswer {
   std::optional<double> energy_joules;  // of the time in which it is known
   std::optional<double> energy_coverage_ratio;
   double lost_seconds = 0;  // for ordering
+  // What others say of it; filled in where there is a book of jobs.
+  std::vector<std::string> members;     // of a group: the holders it was made of, "pod@namespace"
+  std::vector<schedulers::Job> runs;    // by its scheduler, ascending by start
+  std::optional<Reported> reported;
+  std::string family;  // empty: none
 };
 
 JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options, const Prices& prices,

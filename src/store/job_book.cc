@@ -25,7 +25,7 @@ constexpr const char* kTables = R"sql(
 CREATE TABLE scheduler_jobs(
   cluster TEXT NOT NULL, id TEXT NOT NULL, start_unix_milliseconds INTEGER NOT NULL,
   end_unix_milliseconds INTEGER NOT NULL, told_unix_milliseconds INTEGER NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL,
-  account TEXT NOT NULL, state TEXT NOT NULL, gpu_count INTEGER, told TEXT NOT NULL,
+  account TEXT NOT NULL, state TEXT NOT NULL, gpu_count INTEGER, is_mig INTEGER NOT NULL, told TEXT NOT NULL,
   PRIMARY KEY(cluster, id, start_unix_milliseconds)) WITHOUT ROWID;
 CREATE INDEX scheduler_jobs_by_id ON scheduler_jobs(id);
 CREATE INDEX scheduler_jobs_by_end ON scheduler_jobs(end_unix_milliseconds, start_unix_milliseconds);
@@ -144,7 +144,7 @@ Status JobBook::put_job(const schedulers::Job& seen, units::Instant now, Put& pu
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement write,
       database_.prepare(
-          "INSERT OR REPLACE INTO scheduler_jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+          "INSERT OR REPLACE INTO scheduler_jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   write.bind_text(1, job.cluster);
   write.bind_text(2, job.id);
   write.bind(3, job.start->unix_milliseconds);
@@ -159,7 +159,8 @@ Status JobBook::put_job(const schedulers::Job& seen, units::Instant now, Put& pu
   } else {
     write.bind_null(10);
   }
-  write.bind_text(11, base::json::dump(schedulers::to_json(job), 0));
+  write.bind(11, job.is_mig() ? 1 : 0);
+  write.bind_text(12, base::json::dump(schedulers::to_json(job), 0));
   return write.run();
 }
 
@@ -197,6 +198,32 @@ Result<std::vector<ToldJob>> JobBook::jobs(units::Window window, std::uint64_t l
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob told, told_in(find, 0));
     out.push_back(std::move(told));
+  }
+}
+
+Result<std::vector<RunRow>> JobBook::run_rows(units::Window window) {
+  const std::scoped_lock lock(mutex_);
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      Statement find,
+      database_.prepare("SELECT cluster, id, user, account, start_unix_milliseconds, end_unix_milliseconds, "
+                        "told_unix_milliseconds, gpu_count, is_mig FROM scheduler_jobs WHERE end_unix_milliseconds > ? AND "
+                        "start_unix_milliseconds < ? ORDER BY cluster, id, start_unix_milliseconds"));
+  find.bind(1, window.start.unix_milliseconds);
+  find.bind(2, window.end.unix_milliseconds);
+  std::vector<RunRow> out;
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+    if (!row) return out;
+    RunRow& run = out.emplace_back();
+    run.cluster = find.text(0);
+    run.id = find.text(1);
+    run.user = find.text(2);
+    run.account = find.text(3);
+    run.start = units::Instant{find.integer(4)};
+    if (find.integer(5) != kNoEnd) run.end = units::Instant{find.integer(5)};
+    run.told = units::Instant{find.integer(6)};
+    if (!find.is_null(7)) run.gpu_count = static_cast<std::uint32_t>(find.integer(7));
+    run.is_mig = find.integer(8) != 0;
   }
 }
 

@@ -34,6 +34,19 @@ struct ToldJob {
   units::Instant told;  // when it was last in a telling
 };
 
+// The same without what is only shown: for sums over many.
+struct RunRow {
+  std::string cluster;
+  std::string id;
+  std::string user;
+  std::string account;
+  units::Instant start;
+  std::optional<units::Instant> end;
+  units::Instant told;
+  std::optional<std::uint32_t> gpu_count;
+  bool is_mig = false;
+};
+
 // What a job said of itself: one source (a log, an API client) of one job.
 struct ReportedKey {
   std::string job;  // as in samples::Holder
@@ -75,6 +88,8 @@ class JobBook {
   base::Result<Put> put_jobs(std::span<const schedulers::Job> jobs, units::Instant now);
   // Held at some time in the window, ascending by start; at most `limit`, then kLimit.
   base::Result<std::vector<ToldJob>> jobs(units::Window window, std::uint64_t limit);
+  // Held at some time in the window, ascending by cluster, id and start.
+  base::Result<std::vector<RunRow>> run_rows(units::Window window);
   // All runs of an id; of every cluster when none is given.
   base::Result<std::vector<ToldJob>> runs(std::string_view id,
                                           const std::optional<std::string>& cluster);

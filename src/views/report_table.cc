@@ -4,51 +4,33 @@
 
 #include "base/text.h"
 #include "views/report_views.h"
+#include "views/text_table.h"
 
 namespace flopsight::views {
 namespace {
 
-constexpr std::size_t kNameWidthMax = 52;
-constexpr std::string_view kUnknown = "-";
-
-struct Column {
-  std::string head;
-  std::vector<std::string> cells;
-  bool left = false;
-};
-
-// Columns on screen, counting characters and not bytes.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
+using text_table::Column;
+using text_table::drop_unknown;
+using text_table::kUnknownCell;
+using text_table::render;
+using text_table::short_name;
 
 std::string percent(const std::optional<double>& ratio) {
-  return ratio ? fmt::format("{:.1f} %", *ratio * 100) : std::string(kUnknown);
+  return ratio ? fmt::format("{:.1f} %", *ratio * 100) : std::string(kUnknownCell);
 }
 std::string number(const std::optional<double>& value, int decimals) {
-  return value ? fmt::format("{:.{}f}", *value, decimals) : std::string(kUnknown);
+  return value ? fmt::format("{:.{}f}", *value, decimals) : std::string(kUnknownCell);
 }
 std::string dollars(const std::optional<double>& usd) {
-  return usd ? fmt::format("{:.2f}", *usd) : std::string(kUnknown);
+  return usd ? fmt::format("{:.2f}", *usd) : std::string(kUnknownCell);
 }
 
 // "41.2 % (40.9-42.0)".
 std::string with_band(const analysis::Summary& s) {
-  if (!s.ofu_ratio) return std::string(kUnknown);
+  if (!s.ofu_ratio) return std::string(kUnknownCell);
   if (!s.ofu_ratio_low) return percent(s.ofu_ratio) + " (no band)";
   return fmt::format("{} ({:.1f}-{:.1f})", percent(s.ofu_ratio), *s.ofu_ratio_low * 100,
                      *s.ofu_ratio_high * 100);
-}
-
-// Cut in the middle, as names differ at both ends.
-std::string short_name(std::string_view text) {
-  if (width(text) <= kNameWidthMax) return base::printable(text, text.size());
-  const std::string head = base::printable(text, kNameWidthMax / 2 - 2);
-  std::string_view tail = text.substr(text.size() - (kNameWidthMax / 2 - 2));
-  while (!tail.empty() && (static_cast<unsigned char>(tail[0]) & 0xC0) == 0x80) tail.remove_prefix(1);
-  return head + base::printable(tail, tail.size());
 }
 
 std::string group_name(const analysis::Group& group, analysis::GroupBy by) {
@@ -71,7 +53,7 @@ void add_row(std::vector<Column>& columns, const std::string& name, const analys
                                with_band(s),
                                percent(s.tensor_active_ratio),
                                s.sm_clock_hertz_mean ? fmt::format("{:.0f}", *s.sm_clock_hertz_mean / 1e6)
-                                                     : std::string(kUnknown),
+                                                     : std::string(kUnknownCell),
                                percent(s.clock_loss_ratio),
                                percent(s.coverage_ratio),
                                number(s.gpu_hours_allocated, decimals),
@@ -82,48 +64,6 @@ void add_row(std::vector<Column>& columns, const std::string& name, const analys
                                dollars(s.cost_lost_usd),
                                dollars(s.cost_unmeasured_usd)};
   for (std::size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back(cells[i]);
-}
-
-// Hours and dollars that nobody can know are left out rather than shown as columns of dashes.
-void drop_unknown(std::vector<Column>& columns, std::size_t first) {
-  for (std::size_t i = columns.size(); i-- > first;) {
-    const auto& cells = columns[i].cells;
-    if (std::all_of(cells.begin(), cells.end(), [](const auto& c) { return c.empty() || c == kUnknown; })) {
-      columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
-}
-
-std::string render(const std::vector<Column>& columns, std::size_t rule_before) {
-  std::vector<std::size_t> widths;
-  for (const Column& column : columns) {
-    std::size_t most = width(column.head);
-    for (const std::string& cell : column.cells) most = std::max(most, width(cell));
-    widths.push_back(most);
-  }
-  std::string out;
-  const auto line = [&](auto cell_of) {
-    std::string text;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::string& cell = cell_of(columns[i]);
-      const std::string pad(widths[i] - width(cell), ' ');
-      text += (i == 0 ? "" : "  ") + (columns[i].left ? cell + pad : pad + cell);
-    }
-    text.resize(text.find_last_not_of(' ') + 1);
-    out += text + "\n";
-  };
-  const auto rule = [&] {
-    std::size_t total = 2 * (columns.size() - 1);
-    for (const std::size_t w : widths) total += w;
-    out += std::string(total, '-') + "\n";
-  };
-  line([](const Column& c) -> const std::string& { return c.head; });
-  rule();
-  for (std::size_t row = 0; row < columns.front().cells.size(); ++row) {
-    if (row == rule_before) rule();
-    line([&](const Column& c) -> const std::string& { return c.cells[row]; });
-  }
-  return out;
 }
 
 // "where the time went: 31.8 % delivered, 4.5 % clock, …", of the allocated time.

@@ -1,5 +1,6 @@
 #include "views/service_json.h"
 
+#include "schedulers/job_json.h"
 #include "views/summary_internal.h"
 
 namespace flopsight::views {
@@ -13,6 +14,23 @@ Object head_json(const AnswerHead& head) {
   Object out;
   out.emplace_back("window", window_json(head.window));
   out.emplace_back("simulated", head.simulated);
+  return out;
+}
+
+Object reported_json(const analysis::Reported& reported) {
+  const auto time = [](const std::optional<units::Instant>& t) { return t ? Value(units::to_rfc3339(*t)) : Value(); };
+  Object out;
+  out.emplace_back("mfu_ratio", reported.mfu_ratio);
+  out.emplace_back("flops_per_second_per_gpu", reported.flops_per_second_per_gpu);
+  out.emplace_back("tokens_per_second_per_gpu", reported.tokens_per_second_per_gpu);
+  out.emplace_back("step_seconds", reported.step_seconds);
+  out.emplace_back("steps_used", reported.steps_used);
+  out.emplace_back("steps_excluded", reported.steps_excluded);
+  out.emplace_back("peak_flops_per_second_implied", reported.peak_flops_per_second_implied);
+  out.emplace_back("first", time(reported.first));
+  out.emplace_back("last", time(reported.last));
+  out.emplace_back("source", text_or_null(reported.source));
+  out.emplace_back("format", text_or_null(reported.format));
   return out;
 }
 
@@ -37,6 +55,12 @@ Object job_object(const analysis::JobAnswer& job) {
   out.emplace_back("energy_coverage_ratio", job.energy_coverage_ratio);
   out.emplace_back("absent_reason", text_or_null(job.absent_reason));
   out.emplace_back("waterfall", waterfall_json(job.waterfall));
+  out.emplace_back("reported", job.reported ? Value(reported_json(*job.reported)) : Value());
+  out.emplace_back("family", text_or_null(job.family));
+  out.emplace_back("members", strings(job.members));
+  Array runs;
+  for (const schedulers::Job& run : job.runs) runs.push_back(schedulers::to_json(run));
+  out.emplace_back("runs", std::move(runs));
   return out;
 }
 

@@ -65,16 +65,45 @@ void JobService::listed(const std::string& cluster, units::Instant time) {
   listed_[cluster] = time;
 }
 
+bool JobService::is_gone(const std::string& cluster, units::Instant told) const {
+  const auto listed = listed_.find(cluster);
+  return listed != listed_.end() && told < listed->second;
+}
+
 schedulers::Job JobService::with_life(store::ToldJob told) const {
   schedulers::Job job = std::move(told.job);
-  const auto listed = listed_.find(job.cluster);
-  // Whatever became of it, the scheduler no longer lists it: it held its GPUs at least until it was
-  // last told of.
-  if (!job.end && listed != listed_.end() && told.told < listed->second) {
+  // Whatever became of it, the scheduler no longer lists it: it held its GPUs at least until it was last told of.
+  if (!job.end && is_gone(job.cluster, told.told)) {
     job.end = std::max(told.told, *job.start);
     job.state = "GONE";
   }
   return job;
+}
+
+Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::RunRow> rows, book_->run_rows(window));
+  const std::scoped_lock lock(mutex_);
+  std::vector<Held> out;
+  for (const store::RunRow& run : rows) {
+    units::Instant end = run.end.value_or(window.end);
+    if (!run.end && is_gone(run.cluster, run.told)) end = std::max(run.told, run.start);
+    if (end <= window.start) continue;
+    if (out.empty() || out.back().holder.job != run.id || out.back().holder.name_space != run.cluster) {
+      Held& job = out.emplace_back();
+      job.holder.job = run.id;
+      job.holder.name_space = run.cluster;
+      job.gpu_seconds = 0;
+      job.first = run.start;
+    }
+    Held& job = out.back();
+    job.holder.user = run.user;
+    job.holder.team = run.account;
+    job.last = std::max(job.last, end);
+    const double held_seconds = (std::min(end, window.end) - std::max(run.start, window.start)).value;
+    if (!run.gpu_count || run.is_mig) job.gpu_seconds.reset();
+    if (job.gpu_seconds) *job.gpu_seconds += *run.gpu_count * std::max(0.0, held_seconds);
+  }
+  return out;
 }
 
 Result<std::vector<jobs::JobRecord>> JobService::records(units::Window window) {

@@ -48,6 +48,15 @@ class JobService {
   // For Grouping::group_of; the service outlives it.
   jobs::Grouping::OwnerOf owner_of() const;
 
+  // What a scheduler says that a job held in the window.
+  struct Held {
+    samples::Holder holder;             // job, cluster as namespace, user, team
+    std::optional<double> gpu_seconds;  // absent where a run does not say how many GPUs, or counts MIG instances
+    units::Instant first;
+    units::Instant last;
+  };
+  // Ascending by cluster and id.
+  base::Result<std::vector<Held>> held(units::Window window);
   // Runs of a holder's job in the window, ascending by start; of the holder's cluster where it
   // names one.
   base::Result<std::vector<schedulers::Job>> runs_of(const samples::Holder& holder,
@@ -65,7 +74,8 @@ class JobService {
  private:
   explicit JobService(std::unique_ptr<store::JobBook> book) : book_(std::move(book)) {}
   base::Status load();
-  schedulers::Job with_life(store::ToldJob told) const;  // mutex_ held
+  bool is_gone(const std::string& cluster, units::Instant told) const;  // mutex_ held
+  schedulers::Job with_life(store::ToldJob told) const;                 // mutex_ held
 
   std::unique_ptr<store::JobBook> book_;
   mutable std::mutex mutex_;

@@ -1,0 +1,182 @@
+#include "jobs/command_jobs.h"
+
+#include <ostream>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/zone.h"
+#include "jobs/jobs_import.h"
+#include "schedulers/job_json.h"
+#include "serve/answer.h"
+#include "serve/job_answers.h"
+#include "serve/job_service.h"
+#include "store/store.h"
+#include "views/jobs_table.h"
+#include "views/service_json.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Result;
+using base::json::Array;
+using base::json::Object;
+
+constexpr std::size_t kProblemsShown = 10;
+
+int fail(const base::Error& error, const Env& env) {
+  env.err << "flopsight jobs: " << base::printable(error.message, 2'000) << "\n";
+  return kExitUsage;
+}
+
+base::Status read_all(const JobsArguments& a, const base::Zone* zone, schedulers::Parsed& all) {
+  schedulers::SlurmOptions options;
+  options.cluster = a.cluster;
+  options.zone = zone;
+  for (const std::string& file : a.files) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(file));
+    FLOPSIGHT_ASSIGN_OR_RETURN(schedulers::Parsed parsed, read_jobs(file, text, options));
+    all.jobs.insert(all.jobs.end(), std::make_move_iterator(parsed.jobs.begin()), std::make_move_iterator(parsed.jobs.end()));
+    all.nodes.insert(all.nodes.end(), std::make_move_iterator(parsed.nodes.begin()), std::make_move_iterator(parsed.nodes.end()));
+    for (schedulers::Problem& problem : parsed.problems) {
+      problem.where = file + ": " + problem.where;
+      all.problems.push_back(std::move(problem));
+    }
+    all.problem_count += parsed.problem_count;
+    all.steps_skipped += parsed.steps_skipped;
+  }
+  return {};
+}
+
+void say_problems(const schedulers::Parsed& parsed, const Env& env) {
+  for (std::size_t i = 0; i < parsed.problems.size() && i < kProblemsShown; ++i) {
+    env.err << "flopsight jobs: " << base::printable(parsed.problems[i].where + ": " + parsed.problems[i].what, 400) << "\n";
+  }
+  if (parsed.problem_count > kProblemsShown) {
+    env.err << "flopsight jobs: and " << parsed.problem_count - kProblemsShown << " more that could not be read\n";
+  }
+}
+
+int run_import(const JobsArguments& a, const Env& env) {
+  std::optional<base::Zone> zone;
+  if (!a.zone.empty()) {
+    auto found = base::Zone::find(a.zone);
+    if (!found.ok()) return fail(found.error().within("--zone"), env);
+    zone = std::move(found).value();
+  }
+  schedulers::Parsed parsed;
+  if (const base::Status read = read_all(a, zone ? &*zone : nullptr, parsed); !read.ok()) return fail(read.error(), env);
+  say_problems(parsed, env);
+  store::JobBook::Put put;
+  if (!a.dry_run) {
+    const auto kept = [&]() -> base::Status {
+      FLOPSIGHT_RETURN_IF_ERROR(store::real_disk().make_folder(a.store));
+      FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<JobService> service, JobService::open(a.store, false));
+      FLOPSIGHT_RETURN_IF_ERROR(service->tell_nodes(parsed.nodes));
+      FLOPSIGHT_ASSIGN_OR_RETURN(put, service->tell(parsed.jobs, env.now()));
+      return {};
+    }();
+    if (!kept.ok()) return fail(kept.error(), env);
+  }
+  if (a.json) {
+    Array jobs;
+    for (const schedulers::Job& job : parsed.jobs) jobs.push_back(schedulers::to_json(job));
+    Array problems;
+    for (const schedulers::Problem& problem : parsed.problems) {
+      problems.emplace_back(Object{{"where", problem.where}, {"what", problem.what}});
+    }
+    env.out << base::json::dump(Object{{"jobs", std::move(jobs)},
+                                       {"kept", !a.dry_run},
+                                       {"added", put.added},
+                                       {"changed", put.changed},
+                                       {"unchanged", put.unchanged},
+                                       {"not_started", put.not_started},
+                                       {"steps_skipped", static_cast<std::uint64_t>(parsed.steps_skipped)},
+                                       {"problem_count", static_cast<std::uint64_t>(parsed.problem_count)},
+                                       {"problems", std::move(problems)}})
+            << "\n";
+    return kExitDone;
+  }
+  if (a.dry_run) {
+    env.out << views::told_jobs_table(parsed.jobs);
+    return kExitDone;
+  }
+  env.out << parsed.jobs.size() << " jobs read: " << put.added << " new, " << put.changed << " changed, " << put.unchanged
+          << " known already, " << put.not_started << " not started yet\n";
+  return kExitDone;
+}
+
+units::Window window_of(const JobsArguments& a, const Env& env) {
+  const units::Instant end = a.end.value_or(env.now());
+  return {a.start.value_or(end - a.since.value_or(units::Seconds(24 * 3600))), end};
+}
+
+// What list and show need: rollups if there are any, and the book.
+struct Opened {
+  catalog::DeviceCatalog catalog = catalog::DeviceCatalog::builtin();
+  jobs::Grouping grouping;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<JobService> service;
+  AnswerSettings settings;
+};
+
+base::Status open_all(const JobsArguments& a, Opened& opened) {
+  store::SqliteStoreOptions how;
+  how.read_only = true;
+  FLOPSIGHT_ASSIGN_OR_RETURN(opened.store, store::open_sqlite_store(a.store, how));
+  auto service = JobService::open(a.store, true);
+  // A store of before, or of an import, has no book.
+  if (!service.ok() && service.error().code != base::ErrorCode::kNotFound) return service.error();
+  if (service.ok()) opened.service = std::move(service).value();
+  opened.settings.fleet.catalog = &opened.catalog;
+  opened.settings.simulated = opened.store->simulated();
+  opened.settings.grouping = std::make_shared<const jobs::Grouping>();
+  opened.settings.families = std::make_shared<const analysis::FamilyRule>(analysis::FamilyRule::builtin());
+  return {};
+}
+
+const Caller kEverybody{"", true, true, true, {}, {}};
+
+int run_list(const JobsArguments& a, const Env& env) {
+  Opened opened;
+  if (const base::Status status = open_all(a, opened); !status.ok()) return fail(status.error(), env);
+  const units::Window window = window_of(a, env);
+  samples::QualityLog quality;
+  const auto page =
+      answer_known_jobs(*opened.store, opened.service.get(), opened.settings, window, kEverybody, {0, a.limit}, quality);
+  if (!page.ok()) return fail(page.error(), env);
+  std::optional<std::string> next;
+  if (page->jobs_total > page->jobs.size()) {
+    env.err << "flopsight jobs: " << page->jobs_total - page->jobs.size() << " more; see --limit\n";
+    next = std::to_string(page->jobs.size());
+  }
+  if (a.json) {
+    env.out << views::jobs_json({window, opened.settings.simulated, quality.entries()}, page->jobs, next);
+  } else {
+    env.out << views::jobs_table(page->jobs);
+  }
+  return kExitDone;
+}
+
+int run_show(const JobsArguments& a, const Env& env) {
+  Opened opened;
+  if (const base::Status status = open_all(a, opened); !status.ok()) return fail(status.error(), env);
+  const units::Window window = window_of(a, env);
+  samples::QualityLog quality;
+  const auto job = answer_known_job(*opened.store, opened.service.get(), opened.settings, a.id, window, kEverybody, quality);
+  if (!job.ok()) return fail(job.error(), env);
+  env.out << (a.json ? views::job_json({window, opened.settings.simulated, quality.entries()}, *job) : views::job_text(*job));
+  return kExitDone;
+}
+
+}  // namespace
+
+int run_jobs(const JobsArguments& arguments, const Env& env) {
+  switch (arguments.action) {
+    case JobsArguments::Action::kImport: return run_import(arguments, env);
+    case JobsArguments::Action::kList: return run_list(arguments, env);
+    case JobsArguments::Action::kShow: return run_show(arguments, env);
+  }
+  return kExitUsage;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,362 @@
+#include "serve/job_answers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "jobs/job_name.h"
+
+namespace flopsight::app {
+namespace {
+
+using analysis::JobAnswer;
+using analysis::JobCells;
+using base::Result;
+using base::Status;
+using store::JobId;
+
+// Allocated time of less than this share beyond what the rollups have is a matter of whole slots and of when a job really started.
+constexpr double kUnseenRatio = 0.02;
+
+samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const AnswerSettings& settings) {
+  if (settings.grouping == nullptr) return holder;
+  return settings.grouping->group_of(holder, jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf());
+}
+
+base::Error missing(const std::string& id) {
+  return {base::ErrorCode::kNotFound, "no job with the id " + base::printable(id, 60)};
+}
+
+// The store's jobs of one answer, and what they add up to.
+struct Gathered {
+  JobCells cells;
+  std::vector<samples::Holder> members;
+};
+
+void widen(JobCells& cells, units::Window ever, bool is_first) {
+  cells.first = is_first ? ever.start : std::min(cells.first, ever.start);
+  cells.last = is_first ? ever.end : std::max(cells.last, ever.end);
+}
+
+void add_total(const store::Reader& reader, const store::JobTotal& total, JobCells& cells) {
+  const std::string& model = reader.model_name(total.model);
+  const auto at = std::find_if(cells.by_model.begin(), cells.by_model.end(), [&](const auto& of) { return of.first == model; });
+  if (at == cells.by_model.end()) {
+    cells.by_model.emplace_back(model, total.cell);
+  } else {
+    at->second.merge(total.cell);
+  }
+  cells.spread.merge(total.spread);
+}
+
+// Every group with time in the window, by its id.
+Result<std::map<std::string, Gathered>> gather(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
+                                               units::Window window, const Caller& caller) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, reader.job_totals(window, std::nullopt));
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::Member> members, reader.members(window, std::nullopt));
+  std::map<std::string, Gathered> groups;
+  std::map<JobId, Gathered*> of_job;
+  for (store::Member& member : members) {
+    if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
+    const samples::Holder& holder = reader.holder(member.job);
+    samples::Holder group = group_of(holder, jobs, settings);
+    const std::string id = jobs::job_text(group);
+    Gathered& gathered = groups[id];
+    widen(gathered.cells, member.ever, gathered.members.empty());
+    gathered.cells.id = id;
+    if (gathered.members.empty()) gathered.cells.holder = std::move(group);
+    gathered.members.push_back(holder);
+    gathered.cells.gpus.insert(gathered.cells.gpus.end(), member.gpus.begin(), member.gpus.end());
+    of_job[member.job] = &gathered;
+  }
+  for (const store::JobTotal& total : totals) {
+    const auto at = of_job.find(total.job);
+    if (at != of_job.end()) add_total(reader, total, at->second->cells);
+  }
+  for (auto& [id, gathered] : groups) {
+    std::sort(gathered.cells.gpus.begin(), gathered.cells.gpus.end());
+    gathered.cells.gpus.erase(std::unique(gathered.cells.gpus.begin(), gathered.cells.gpus.end()), gathered.cells.gpus.end());
+  }
+  return groups;
+}
+
+// What schedulers gave to jobs in the window, by the id that an answer has for it.
+class Told {
+ public:
+  static Result<Told> load(JobService* jobs, units::Window window) {
+    Told told;
+    if (jobs == nullptr) return told;
+    FLOPSIGHT_ASSIGN_OR_RETURN(told.held_, jobs->held(window));
+    for (const JobService::Held& held : told.held_) told.by_job_[held.holder.job].push_back(&held);
+    return told;
+  }
+  // Of the holder's cluster, where both name one.
+  const JobService::Held* of(const samples::Holder& holder) const {
+    const auto at = by_job_.find(holder.job);
+    if (at == by_job_.end()) return nullptr;
+    for (const JobService::Held* held : at->second) {
+      const std::string& cluster = held->holder.name_space;
+      if (cluster == holder.name_space || cluster.empty() || holder.name_space.empty()) return held;
+    }
+    return nullptr;
+  }
+  const std::vector<JobService::Held>& all() const { return held_; }
+
+ private:
+  std::vector<JobService::Held> held_;
+  std::map<std::string, std::vector<const JobService::Held*>> by_job_;
+};
+
+// The hosts of GPUs that nobody held in the window.
+class FreeHosts {
+ public:
+  FreeHosts(store::Reader& reader, units::Window window) : reader_(reader), window_(window) {}
+
+  Result<bool> has(const std::vector<schedulers::Job>& runs) {
+    if (!loaded_) FLOPSIGHT_RETURN_IF_ERROR(load());
+    for (const schedulers::Job& run : runs) {
+      for (const schedulers::Allocation& allocation : run.allocations) {
+        for (const std::string& host : allocation.hosts) {
+          if (hosts_.contains(host.substr(0, host.find('.')))) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+ private:
+  Status load() {
+    loaded_ = true;
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, reader_.gpu_totals(window_, std::nullopt));
+    std::vector<store::GpuId> ids;
+    for (const store::GpuTotal& total : totals) {
+      if (total.job == 0) ids.push_back(total.gpu);
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, reader_.gpus(ids));
+    for (const store::GpuRecord& record : records) {
+      hosts_.insert(record.identity.host.substr(0, record.identity.host.find('.')));
+    }
+    return {};
+  }
+
+  store::Reader& reader_;
+  units::Window window_;
+  bool loaded_ = false;
+  std::set<std::string> hosts_;
+};
+
+rollups::Cell unseen_cell(double seconds) {
+  rollups::Cell cell;
+  cell.absent(samples::AbsentReason::kNotSeen) = std::llround(seconds * 1e6);
+  return cell;
+}
+
+bool names_hosts(const std::vector<schedulers::Job>& runs) {
+  return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const schedulers::Job& run) {
+    return !run.allocations.empty() && std::none_of(run.allocations.begin(), run.allocations.end(),
+                                                    [](const auto& allocation) { return allocation.hosts.empty(); });
+  });
+}
+
+// Held GPUs that no sample ever was of: unmeasured time of the job.
+Status add_unseen(const JobService::Held& held, const std::vector<schedulers::Job>& runs, FreeHosts& free_hosts, JobCells& cells,
+                  samples::QualityLog& quality) {
+  if (!held.gpu_seconds) return {};
+  double seen_seconds = 0;
+  for (const auto& [model, cell] : cells.by_model) seen_seconds += rollups::totals_of(cell).allocated_seconds;
+  const double unseen_seconds = *held.gpu_seconds - seen_seconds;
+  if (unseen_seconds <= kUnseenRatio * *held.gpu_seconds) return {};
+  bool may_be_counted = !names_hosts(runs);
+  if (!may_be_counted) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(may_be_counted, free_hosts.has(runs));
+  }
+  quality.add(may_be_counted ? "held_not_attributed" : "held_not_seen", cells.id);
+  if (!may_be_counted) cells.by_model.emplace_back("", unseen_cell(unseen_seconds));
+  return {};
+}
+
+void name_members(const Gathered& gathered, JobAnswer& answer) {
+  if (gathered.members.size() == 1 && gathered.members.front().same_as(gathered.cells.holder)) return;
+  for (const samples::Holder& member : gathered.members) answer.members.push_back(jobs::job_text(member));
+  std::sort(answer.members.begin(), answer.members.end());
+}
+
+// The most GPUs that the job is known to have.
+std::uint64_t gpu_count_of(const JobAnswer& answer) {
+  std::uint64_t count = answer.summary.gpu_count;
+  for (const schedulers::Job& run : answer.runs) count = std::max<std::uint64_t>(count, run.gpu_count.value_or(0));
+  return count;
+}
+
+std::string family_of(const JobAnswer& answer, const AnswerSettings& settings) {
+  if (settings.families == nullptr) return {};
+  analysis::FamilyFacts facts;
+  facts.name = answer.runs.empty() || answer.runs.back().name.empty() ? answer.holder.job : answer.runs.back().name;
+  facts.user = answer.holder.user;
+  facts.models = answer.models;
+  facts.gpu_count = gpu_count_of(answer);
+  return settings.families->family_of(facts);
+}
+
+// What is common to all jobs of one question.
+struct Question {
+  store::Reader& reader;
+  JobService* jobs;
+  const AnswerSettings& settings;
+  units::Window window;
+  const Caller& caller;
+  samples::QualityLog& quality;
+  FreeHosts free_hosts;
+};
+
+// One answer out of the gathered cells and what others say.
+Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held* held) {
+  std::vector<schedulers::Job> runs;
+  if (held != nullptr) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(runs, q.jobs->runs_of(held->holder, q.window));
+    FLOPSIGHT_RETURN_IF_ERROR(add_unseen(*held, runs, q.free_hosts, gathered.cells, q.quality));
+    samples::Holder& holder = gathered.cells.holder;
+    if (holder.user.empty()) holder.user = held->holder.user;
+    if (holder.team.empty()) holder.team = held->holder.team;
+  }
+  JobAnswer answer = analysis::answer_job(gathered.cells, q.settings.fleet, q.settings.prices, q.quality);
+  std::erase(answer.models, std::string());
+  name_members(gathered, answer);
+  answer.runs = std::move(runs);
+  answer.family = family_of(answer, q.settings);
+  if (q.jobs == nullptr) return answer;
+  FLOPSIGHT_ASSIGN_OR_RETURN(answer.reported, q.jobs->reported_of(gathered.cells.holder, q.window));
+  for (std::size_t i = 0; i < answer.members.size() && i < gathered.members.size() && !answer.reported; ++i) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(answer.reported, q.jobs->reported_of(gathered.members[i], q.window));
+  }
+  return answer;
+}
+
+// Jobs that hold GPUs of which there is not one sample.
+void add_never_seen(const Question& q, const Told& told, std::vector<Gathered>& rows) {
+  std::set<const JobService::Held*> seen;
+  for (const Gathered& row : rows) {
+    for (const samples::Holder& member : row.members) seen.insert(told.of(member));
+  }
+  for (const JobService::Held& held : told.all()) {
+    if (seen.contains(&held) || !held.gpu_seconds || *held.gpu_seconds == 0 || !q.caller.sees(held.holder)) continue;
+    Gathered& row = rows.emplace_back();
+    row.cells.id = jobs::job_text(held.holder);
+    row.cells.holder = held.holder;
+    row.cells.first = held.first;
+    row.cells.last = held.last;
+    row.members.push_back(held.holder);
+  }
+}
+
+double lost_seconds(const Gathered& gathered) {
+  double seconds = 0;
+  for (const auto& [model, cell] : gathered.cells.by_model) {
+    const rollups::Totals totals = rollups::totals_of(cell);
+    seconds += totals.measured_seconds - totals.delivered_seconds;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, units::Window window,
+                                  const Caller& caller, PageOf page, samples::QualityLog& quality) {
+  Question q{reader, jobs, settings, window, caller, quality, FreeHosts(reader, window)};
+  FLOPSIGHT_ASSIGN_OR_RETURN(auto groups, gather(reader, jobs, settings, window, caller));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Told told, Told::load(jobs, window));
+  std::vector<std::pair<double, Gathered>> by_loss;
+  for (auto& [id, gathered] : groups) by_loss.emplace_back(lost_seconds(gathered), std::move(gathered));
+  std::stable_sort(by_loss.begin(), by_loss.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<Gathered> rows;
+  for (auto& [loss, gathered] : by_loss) rows.push_back(std::move(gathered));
+  add_never_seen(q, told, rows);
+  JobPage out;
+  out.jobs_total = rows.size();
+  for (std::uint64_t i = page.first; i < rows.size() && i - page.first < page.count; ++i) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(JobAnswer answer, finish(q, rows[i], told.of(rows[i].cells.holder)));
+    out.jobs.push_back(std::move(answer));
+  }
+  return out;
+}
+
+Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, const std::string& id,
+                                units::Window window, const Caller& caller) {
+  FoundJob found;
+  found.id = id;
+  const auto exact = reader.find_job(id);
+  if (exact.ok()) {
+    if (!caller.sees(reader.holder(*exact))) return missing(id);
+    found.jobs.push_back(*exact);
+    found.holder = reader.holder(*exact);
+    return found;
+  }
+  if (exact.error().code != base::ErrorCode::kNotFound) return exact.error();
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, std::nullopt));
+  for (const store::Member& member : members) {
+    if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
+    const samples::Holder group = group_of(reader.holder(member.job), jobs, settings);
+    if (jobs::job_text(group) != id && group.job != id) continue;
+    if (!found.jobs.empty() && found.holder.name_space != group.name_space) {
+      return base::Error{base::ErrorCode::kInvalid, "several jobs are called " + base::printable(id, 60) +
+                                                        "; expected job@namespace, such as " + jobs::job_text(group)};
+    }
+    found.holder = group;
+    found.jobs.push_back(member.job);
+  }
+  if (found.jobs.empty()) return missing(id);
+  found.id = jobs::job_text(found.holder);
+  return found;
+}
+
+namespace {
+
+// A job of the scheduler alone: it held GPUs of which there is not one sample.
+Result<Gathered> gather_told(const Told& told, const std::string& id, const Caller& caller) {
+  const auto holder = jobs::parse_job_text(id);
+  const JobService::Held* held = holder ? told.of(*holder) : nullptr;
+  if (held == nullptr || !caller.sees(held->holder)) return missing(id);
+  Gathered gathered;
+  gathered.cells.id = jobs::job_text(held->holder);
+  gathered.cells.holder = held->holder;
+  gathered.cells.first = held->first;
+  gathered.cells.last = held->last;
+  return gathered;
+}
+
+Result<Gathered> gather_found(store::Reader& reader, const FoundJob& found, units::Window window) {
+  Gathered gathered;
+  JobCells& cells = gathered.cells;
+  cells.id = found.id;
+  cells.holder = found.holder;
+  for (const JobId job : found.jobs) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, job));
+    if (members.empty()) continue;
+    widen(cells, members.front().ever, gathered.members.empty());
+    gathered.members.push_back(reader.holder(job));
+    cells.gpus.insert(cells.gpus.end(), members.front().gpus.begin(), members.front().gpus.end());
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, reader.job_totals(window, job));
+    for (const store::JobTotal& total : totals) add_total(reader, total, cells);
+  }
+  if (gathered.members.empty()) return missing(found.id);
+  std::sort(cells.gpus.begin(), cells.gpus.end());
+  cells.gpus.erase(std::unique(cells.gpus.begin(), cells.gpus.end()), cells.gpus.end());
+  return gathered;
+}
+
+}  // namespace
+
+Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, const std::string& id,
+                                   units::Window window, const Caller& caller, samples::QualityLog& quality) {
+  Question q{reader, jobs, settings, window, caller, quality, FreeHosts(reader, window)};
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Told told, Told::load(jobs, window));
+  const auto found = find_known_job(reader, jobs, settings, id, window, caller);
+  if (!found.ok() && found.error().code != base::ErrorCode::kNotFound) return found.error();
+  auto gathered = found.ok() ? gather_found(reader, *found, window) : gather_told(told, id, caller);
+  if (!gathered.ok()) return gathered.error();
+  return finish(q, *gathered, told.of(gathered->cells.holder));
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,27 @@
+#pragma once
+// Tables for a terminal: columns as wide as what is in them, counted in characters. Cells must be
+// printable already; short_name() makes them so. Threads: pure.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopsight::views::text_table {
+
+inline constexpr std::string_view kUnknownCell = "-";
+
+struct Column {
+  std::string head;
+  std::vector<std::string> cells;
+  bool left = false;
+};
+
+// Printable, and cut in the middle where it is long, as names differ at both ends.
+std::string short_name(std::string_view text);
+// From column `first` on, those in which nothing is known are left out rather than shown as dashes.
+void drop_unknown(std::vector<Column>& columns, std::size_t first);
+// A line under the head, and one before row `rule_before` if there is such a row.
+std::string render(const std::vector<Column>& columns, std::size_t rule_before);
+
+}  // namespace flopsight::views::text_table
