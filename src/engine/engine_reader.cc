@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "jobs/job_name.h"
 #include "net/http_client.h"
 
 namespace flopsight::engine {
@@ -256,7 +257,7 @@ base::Status EngineReader::load_gpu_names(Window window, const std::string& matc
 
 base::Result<JobId> EngineReader::find_job(std::string_view text) {
   const Error missing{ErrorCode::kNotFound, "no job with the id " + base::printable(text, 80)};
-  const auto named = parse_job_text(text);
+  const auto named = jobs::parse_job_text(text);
   if (!named) return missing;
   const Instant end = options_.now + units::Seconds(3600);
   FLOPSIGHT_RETURN_IF_ERROR(load_holders({end - options_.history, end}, job_matchers(*named)));

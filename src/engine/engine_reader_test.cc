@@ -1,4 +1,5 @@
 #include "engine/engine_reader.h"
+#include "jobs/job_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,7 +86,7 @@ TEST(EngineReader, makes_cells_and_names_of_what_the_engine_says) {
   EXPECT_EQ(reader->model_name(train.model), "H100");
   EXPECT_EQ(reader->holder(train.job).user, "alice");
   EXPECT_EQ(reader->holder(train.job).team, "ml");
-  EXPECT_EQ(reader->job_text(train.job), "train@r");
+  EXPECT_EQ(jobs::job_text(reader->holder(train.job)), "train@r");
   EXPECT_TRUE(reader->simulated());
 }
 
@@ -142,7 +143,7 @@ TEST(EngineReader, names_from_outside_stay_inside_their_quotes) {
   samples::Holder evil;
   evil.job = "a\"} or vector(1) #\\";
   evil.name_space = "b\nc";
-  const auto found = reader_of(server)->find_job(job_text(evil));
+  const auto found = reader_of(server)->find_job(jobs::job_text(evil));
   EXPECT_EQ(found.error().code, ErrorCode::kNotFound);
   ASSERT_EQ(server.requests().size(), 1U);
   EXPECT_THAT(decoded(server.requests().front().body), HasSubstr(R"(,job="a\"} or vector(1) #\\",namespace="b\x0ac"})"));

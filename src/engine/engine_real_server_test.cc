@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine_reader.h"
+#include "jobs/job_name.h"
 #include "engine/test_fleet.h"
 
 namespace flopsight::engine {
@@ -91,7 +92,7 @@ class EngineRealServerFleet : public EngineRealServer {
   void compare_job(const store::JobRecord& job) {
     const auto of_engine = reader();
     store::Store& oracle = *fleet_->oracle_;
-    const auto id = of_engine->find_job(job_text(job.holder));
+    const auto id = of_engine->find_job(jobs::job_text(job.holder));
     ASSERT_TRUE(id.ok()) << id.error().message;
     EXPECT_EQ(test::name_of(*of_engine, *id), test::name_of(oracle, job.id));
     for (const double step : {60.0, 300.0, 600.0, 3600.0, 7200.0}) {

@@ -217,41 +217,6 @@ std::string columns_of(char kind, std::initializer_list<std::vector<std::int64_t
   return std::string(1, kind) + writer.finish(kCompressionLevel);
 }
 
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-}
-
-std::string escape(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char c : text) {
-    if (is_plain(c)) {
-      out.push_back(c);
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += {'~', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return out;
-}
-
-std::optional<std::string> unescape(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (is_plain(text[i])) {
-      out.push_back(text[i]);
-      continue;
-    }
-    unsigned value = 0;
-    if (text[i] != '~' || i + 2 >= text.size()) return std::nullopt;
-    const auto [end, error] = std::from_chars(text.data() + i + 1, text.data() + i + 3, value, 16);
-    if (error != std::errc() || end != text.data() + i + 3) return std::nullopt;
-    out.push_back(static_cast<char>(value));
-    i += 2;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string text_of(const Series& series) {
@@ -314,21 +279,6 @@ base::Result<std::vector<Series>> series_of(std::string_view parcel, const Names
     case kUntil: FLOPSIGHT_RETURN_IF_ERROR(add_until(parcel, options, out)); return out;
     default: return no_parcel();
   }
-}
-
-std::string job_text(const samples::Holder& holder) { return escape(holder.job) + "@" + escape(holder.name_space); }
-
-std::optional<samples::Holder> parse_job_text(std::string_view text) {
-  const std::size_t at = text.find('@');
-  if (at == std::string_view::npos) return std::nullopt;
-  const auto job = unescape(text.substr(0, at));
-  const auto name_space = unescape(text.substr(at + 1));
-  if (!job || !name_space || job->empty()) return std::nullopt;
-  samples::Holder holder;
-  holder.job = *job;
-  holder.name_space = *name_space;
-  // One spelling of each.
-  return job_text(holder) == text ? std::optional(holder) : std::nullopt;
 }
 
 }  // namespace flopsight::engine

@@ -84,8 +84,4 @@ struct WriteOptions {
 // kCorrupt for bytes that are no parcel.
 base::Result<std::vector<Series>> series_of(std::string_view parcel, const Names& names, const WriteOptions& options);
 
-// ---- Names of jobs in paths of the API: reversible, so that every process knows every job.
-std::string job_text(const samples::Holder& holder);
-std::optional<samples::Holder> parse_job_text(std::string_view text);
-
 }  // namespace flopsight::engine

@@ -119,24 +119,5 @@ TEST(EngineSeries, bytes_that_are_no_parcel_are_refused) {
   }
 }
 
-TEST(JobText, is_one_text_for_each_job_and_back) {
-  for (const auto& [job, name_space] : std::vector<std::pair<std::string, std::string>>{
-           {"train", "research"}, {"train", ""}, {"a/b c@d~", "x@y"}, {std::string("\0\xff\n", 3), "ü"}}) {
-    samples::Holder holder;
-    holder.job = job;
-    holder.name_space = name_space;
-    const std::string text = job_text(holder);
-    EXPECT_EQ(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_~@"), std::string::npos) << text;
-    const auto back = parse_job_text(text);
-    ASSERT_TRUE(back) << text;
-    EXPECT_EQ(back->job, job);
-    EXPECT_EQ(back->name_space, name_space);
-  }
-  EXPECT_EQ(job_text({"train-7", "research", "", "", "", ""}), "train-7@research");
-  for (const char* bad : {"", "17", "@research", "a@b@c", "a~@b", "a~4@b", "a~zz@b", "a~61@b", "a~2F@b", "a b@c", "a/b@c"}) {
-    EXPECT_FALSE(parse_job_text(bad)) << bad;
-  }
-}
-
 }  // namespace
 }  // namespace flopsight::engine

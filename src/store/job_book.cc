@@ -325,6 +325,19 @@ Result<std::optional<std::string>> JobBook::note(std::string_view key) {
   return row ? std::optional(std::string(find.text(0))) : std::nullopt;
 }
 
+Result<std::vector<std::string>> JobBook::notes(std::string_view prefix) {
+  const std::scoped_lock lock(mutex_);
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement find, database_.prepare("SELECT value FROM notes WHERE substr(key, 1, ?1) = ?2 ORDER BY key"));
+  find.bind(1, static_cast<std::int64_t>(prefix.size()));
+  find.bind_text(2, prefix);
+  std::vector<std::string> out;
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+    if (!row) return out;
+    out.emplace_back(find.text(0));
+  }
+}
+
 Result<bool> JobBook::forget(units::Instant before) {
   const std::scoped_lock lock(mutex_);
   std::int64_t forgotten = 0;

@@ -115,6 +115,8 @@ class JobBook {
   // Small things that a process wants to find again: where a log was read up to.
   base::Status put_note(std::string_view key, std::string_view value);
   base::Result<std::optional<std::string>> note(std::string_view key);
+  // Of all keys that begin so.
+  base::Result<std::vector<std::string>> notes(std::string_view prefix);
 
   // Jobs that ended and steps that came before it. True: there is more.
   base::Result<bool> forget(units::Instant before);

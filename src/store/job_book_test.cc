@@ -201,6 +201,8 @@ TEST_F(JobBookTest, keeps_notes) {
   ASSERT_TRUE(book_->put_note("log /a", "13").ok());
   open();
   EXPECT_EQ(*book_->note("log /a"), "13");
+  ASSERT_TRUE(book_->put_note("other", "1").ok());
+  EXPECT_EQ(*book_->notes("log "), std::vector<std::string>{"13"});
 }
 
 TEST_F(JobBookTest, keeps_owners_of_pods_and_gpus_of_hosts) {

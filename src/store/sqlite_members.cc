@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "base/text.h"
+#include "jobs/job_name.h"
 #include "store/sqlite_store_internal.h"
 
 namespace flopsight::store {
@@ -38,12 +39,22 @@ void make_distinct(std::vector<GpuId>& gpus) {
 }  // namespace
 
 base::Result<JobId> SqliteStore::find_job(std::string_view text) {
-  const auto number = base::parse_number(text);
-  const bool is_id = number && *number >= 1 && *number <= static_cast<double>(jobs_.size());
-  if (!is_id || std::to_string(static_cast<JobId>(*number)) != text) {
-    return base::Error{base::ErrorCode::kNotFound, "no job with the id " + base::printable(text, 40)};
+  const base::Error missing{base::ErrorCode::kNotFound, "no job with the id " + base::printable(text, 80)};
+  const auto named = jobs::parse_job_text(text);
+  if (!named) return missing;
+  std::optional<JobId> found;
+  for (JobId id = 1; id <= jobs_.size(); ++id) {
+    const samples::Holder& holder = this->holder(id);
+    if (holder.job != named->job) continue;
+    if (holder.name_space == named->name_space) return id;
+    if (!named->name_space.empty()) continue;
+    if (found) {
+      return base::Error{base::ErrorCode::kInvalid, "several jobs are called " + base::printable(text, 80) + ", such as " +
+                                                        jobs::job_text(this->holder(*found)) + " and " + jobs::job_text(holder)};
+    }
+    found = id;
   }
-  return static_cast<JobId>(*number);
+  return found ? base::Result<JobId>(*found) : base::Result<JobId>(missing);
 }
 
 base::Result<std::vector<Member>> SqliteStore::members(units::Window window, std::optional<JobId> job) {

@@ -67,7 +67,6 @@ class SqliteStore : public Store {
   std::uint32_t log_segment() const override { return log_segment_; }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
 
-  std::string job_text(JobId id) const override { return std::to_string(id); }
   base::Result<JobId> find_job(std::string_view text) override;
   base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;

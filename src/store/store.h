@@ -85,15 +85,15 @@ struct Retention {
   std::uint64_t bytes_max = 0;            // 0: no limit; past it the oldest fine blocks go first
 };
 
-// Numbers of GPUs, jobs and models are the reader's own; job_text() is what others may keep. Windows are widened to whole slots.
+// Numbers of GPUs, jobs and models are the reader's own; jobs::job_text() of a holder is what others may keep. Windows are widened to whole slots.
 class Reader {
  public:
   virtual ~Reader() = default;
 
   virtual const std::string& model_name(ModelId id) const = 0;
   virtual const samples::Holder& holder(JobId id) const = 0;  // of a job that this reader has named
-  // A job in paths of the API, and back; kNotFound for one that is not there.
-  virtual std::string job_text(JobId id) const = 0;
+  // By jobs::job_text(), also without the namespace where only one job has the name. kNotFound for one that is not there, kInvalid
+  // where several have it.
   virtual base::Result<JobId> find_job(std::string_view text) = 0;
 
   // All jobs, "nobody" included, or one; the models of a job follow each other.

@@ -10,6 +10,7 @@
 #include "serve/answer.h"
 #include "serve/job_answers.h"
 #include "serve/job_service.h"
+#include "store/disk.h"
 #include "store/store.h"
 #include "views/jobs_table.h"
 #include "views/service_json.h"

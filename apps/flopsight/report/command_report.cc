@@ -71,9 +71,14 @@ Result<analysis::Report> report_store(const ReportArguments& a, const ReportSett
   answers.fleet = settings.fleet;
   answers.prices = settings.prices;
   answers.simulated = stored->simulated();
+  // What schedulers told is beside the rollups, where it was told.
+  auto book = JobService::open(a.store_path, true);
+  if (!book.ok() && book.error().code != base::ErrorCode::kNotFound) return book.error();
+  const std::unique_ptr<JobService> jobs = book.ok() ? std::move(book).value() : nullptr;
+  answers.grouping = std::make_shared<const jobs::Grouping>();
   const Caller everybody{"", true, true, true, {}, {}};
   FLOPSIGHT_ASSIGN_OR_RETURN(analysis::Report report, answer_fleet(*stored, answers, window, a.by, a.top,
-                                                                   a.format == ReportFormat::kJson, everybody));
+                                                                   a.format == ReportFormat::kJson, everybody, jobs.get()));
   if (report.groups.empty()) {
     return base::Error{base::ErrorCode::kNotFound, a.store_path + ": nothing stored between " +
                                                        units::to_rfc3339(window.start) + " and " +

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "serve/access.h"
+#include "serve/job_service.h"
 #include "analysis/job_answer.h"
 #include "analysis/families.h"
 #include "analysis/report.h"
@@ -29,22 +30,9 @@ struct AnswerSettings {
 };
 
 // The report of stored cells, by any grouping. `with_gpus`: also a row for each GPU, which reads every GPU's cells.
+// `jobs` may be null; with it, pods of one owner are one job, and GPU time that schedulers gave and nobody saw is unmeasured.
 base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSettings& settings, units::Window window,
                                             analysis::GroupBy by, std::optional<std::uint64_t> top, bool with_gpus,
-                                            const Caller& caller);
-
-// Jobs with cells in the window, by what they lost, most first.
-base::Result<std::vector<analysis::JobAnswer>> answer_jobs(store::Reader& store, const AnswerSettings& settings,
-                                                           units::Window window, const Caller& caller,
-                                                           samples::QualityLog& quality);
-
-// kNotFound for an id that is not there or not the caller's to see.
-base::Result<analysis::JobAnswer> answer_job(store::Reader& store, const AnswerSettings& settings, const std::string& id,
-                                             units::Window window, const Caller& caller, samples::QualityLog& quality);
-base::Result<analysis::JobSeries> answer_series(store::Reader& store, const std::string& id, units::Window window,
-                                                units::Seconds step, const Caller& caller);
-base::Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Reader& store, const AnswerSettings& settings,
-                                                            const std::string& id, units::Window window,
-                                                            const Caller& caller, samples::QualityLog& quality);
+                                            const Caller& caller, JobService* jobs);
 
 }  // namespace flopsight::app

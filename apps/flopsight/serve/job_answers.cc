@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 #include "jobs/job_name.h"
+#include "rollups/stored.h"
+#include "serve/held_time.h"
 
 namespace flopsight::app {
 namespace {
@@ -17,9 +19,6 @@ using base::Result;
 using base::Status;
 using store::JobId;
 
-// Allocated time of less than this share beyond what the rollups have is a matter of whole slots and of when a job really started.
-constexpr double kUnseenRatio = 0.02;
-
 samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const AnswerSettings& settings) {
   if (settings.grouping == nullptr) return holder;
   return settings.grouping->group_of(holder, jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf());
@@ -27,6 +26,10 @@ samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const 
 
 base::Error missing(const std::string& id) {
   return {base::ErrorCode::kNotFound, "no job with the id " + base::printable(id, 60)};
+}
+
+base::Error several(const std::string& id) {
+  return {base::ErrorCode::kInvalid, "several jobs are called " + base::printable(id, 60) + "; expected job@namespace"};
 }
 
 // The store's jobs of one answer, and what they add up to.
@@ -49,6 +52,11 @@ void add_total(const store::Reader& reader, const store::JobTotal& total, JobCel
     at->second.merge(total.cell);
   }
   cells.spread.merge(total.spread);
+}
+
+void unite(std::vector<std::uint32_t>& gpus) {
+  std::sort(gpus.begin(), gpus.end());
+  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
 }
 
 // Every group with time in the window, by its id.
@@ -75,106 +83,8 @@ Result<std::map<std::string, Gathered>> gather(store::Reader& reader, JobService
     const auto at = of_job.find(total.job);
     if (at != of_job.end()) add_total(reader, total, at->second->cells);
   }
-  for (auto& [id, gathered] : groups) {
-    std::sort(gathered.cells.gpus.begin(), gathered.cells.gpus.end());
-    gathered.cells.gpus.erase(std::unique(gathered.cells.gpus.begin(), gathered.cells.gpus.end()), gathered.cells.gpus.end());
-  }
+  for (auto& [id, gathered] : groups) unite(gathered.cells.gpus);
   return groups;
-}
-
-// What schedulers gave to jobs in the window, by the id that an answer has for it.
-class Told {
- public:
-  static Result<Told> load(JobService* jobs, units::Window window) {
-    Told told;
-    if (jobs == nullptr) return told;
-    FLOPSIGHT_ASSIGN_OR_RETURN(told.held_, jobs->held(window));
-    for (const JobService::Held& held : told.held_) told.by_job_[held.holder.job].push_back(&held);
-    return told;
-  }
-  // Of the holder's cluster, where both name one.
-  const JobService::Held* of(const samples::Holder& holder) const {
-    const auto at = by_job_.find(holder.job);
-    if (at == by_job_.end()) return nullptr;
-    for (const JobService::Held* held : at->second) {
-      const std::string& cluster = held->holder.name_space;
-      if (cluster == holder.name_space || cluster.empty() || holder.name_space.empty()) return held;
-    }
-    return nullptr;
-  }
-  const std::vector<JobService::Held>& all() const { return held_; }
-
- private:
-  std::vector<JobService::Held> held_;
-  std::map<std::string, std::vector<const JobService::Held*>> by_job_;
-};
-
-// The hosts of GPUs that nobody held in the window.
-class FreeHosts {
- public:
-  FreeHosts(store::Reader& reader, units::Window window) : reader_(reader), window_(window) {}
-
-  Result<bool> has(const std::vector<schedulers::Job>& runs) {
-    if (!loaded_) FLOPSIGHT_RETURN_IF_ERROR(load());
-    for (const schedulers::Job& run : runs) {
-      for (const schedulers::Allocation& allocation : run.allocations) {
-        for (const std::string& host : allocation.hosts) {
-          if (hosts_.contains(host.substr(0, host.find('.')))) return true;
-        }
-      }
-    }
-    return false;
-  }
-
- private:
-  Status load() {
-    loaded_ = true;
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, reader_.gpu_totals(window_, std::nullopt));
-    std::vector<store::GpuId> ids;
-    for (const store::GpuTotal& total : totals) {
-      if (total.job == 0) ids.push_back(total.gpu);
-    }
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, reader_.gpus(ids));
-    for (const store::GpuRecord& record : records) {
-      hosts_.insert(record.identity.host.substr(0, record.identity.host.find('.')));
-    }
-    return {};
-  }
-
-  store::Reader& reader_;
-  units::Window window_;
-  bool loaded_ = false;
-  std::set<std::string> hosts_;
-};
-
-rollups::Cell unseen_cell(double seconds) {
-  rollups::Cell cell;
-  cell.absent(samples::AbsentReason::kNotSeen) = std::llround(seconds * 1e6);
-  return cell;
-}
-
-bool names_hosts(const std::vector<schedulers::Job>& runs) {
-  return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const schedulers::Job& run) {
-    return !run.allocations.empty() && std::none_of(run.allocations.begin(), run.allocations.end(),
-                                                    [](const auto& allocation) { return allocation.hosts.empty(); });
-  });
-}
-
-// Held GPUs that no sample ever was of: unmeasured time of the job.
-Status add_unseen(const JobService::Held& held, const std::vector<schedulers::Job>& runs, FreeHosts& free_hosts, JobCells& cells,
-                  samples::QualityLog& quality) {
-  if (!held.gpu_seconds) return {};
-  double seen_seconds = 0;
-  for (const auto& [model, cell] : cells.by_model) seen_seconds += rollups::totals_of(cell).allocated_seconds;
-  const double unseen_seconds = *held.gpu_seconds - seen_seconds;
-  if (unseen_seconds <= kUnseenRatio * *held.gpu_seconds) return {};
-  bool may_be_counted = !names_hosts(runs);
-  if (!may_be_counted) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(may_be_counted, free_hosts.has(runs));
-  }
-  quality.add(may_be_counted ? "held_not_attributed" : "held_not_seen", cells.id);
-  if (!may_be_counted) cells.by_model.emplace_back("", unseen_cell(unseen_seconds));
-  return {};
 }
 
 void name_members(const Gathered& gathered, JobAnswer& answer) {
@@ -216,7 +126,15 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
   std::vector<schedulers::Job> runs;
   if (held != nullptr) {
     FLOPSIGHT_ASSIGN_OR_RETURN(runs, q.jobs->runs_of(held->holder, q.window));
-    FLOPSIGHT_RETURN_IF_ERROR(add_unseen(*held, runs, q.free_hosts, gathered.cells, q.quality));
+    double seen_seconds = 0;
+    for (const auto& [model, cell] : gathered.cells.by_model) seen_seconds += rollups::totals_of(cell).allocated_seconds;
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<double> unseen,
+                               unseen_gpu_seconds(*held, seen_seconds, *q.jobs, q.window, q.free_hosts, q.quality));
+    if (unseen) {
+      rollups::Cell cell;
+      cell.absent(samples::AbsentReason::kNotSeen) = std::llround(*unseen * 1e6);
+      gathered.cells.by_model.emplace_back("", cell);
+    }
     samples::Holder& holder = gathered.cells.holder;
     if (holder.user.empty()) holder.user = held->holder.user;
     if (holder.team.empty()) holder.team = held->holder.team;
@@ -235,7 +153,7 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
 }
 
 // Jobs that hold GPUs of which there is not one sample.
-void add_never_seen(const Question& q, const Told& told, std::vector<Gathered>& rows) {
+void add_never_seen(const Question& q, const ToldTime& told, std::vector<Gathered>& rows) {
   std::set<const JobService::Held*> seen;
   for (const Gathered& row : rows) {
     for (const samples::Holder& member : row.members) seen.insert(told.of(member));
@@ -266,7 +184,7 @@ Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const
                                   const Caller& caller, PageOf page, samples::QualityLog& quality) {
   Question q{reader, jobs, settings, window, caller, quality, FreeHosts(reader, window)};
   FLOPSIGHT_ASSIGN_OR_RETURN(auto groups, gather(reader, jobs, settings, window, caller));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Told told, Told::load(jobs, window));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(jobs, window));
   std::vector<std::pair<double, Gathered>> by_loss;
   for (auto& [id, gathered] : groups) by_loss.emplace_back(lost_seconds(gathered), std::move(gathered));
   std::stable_sort(by_loss.begin(), by_loss.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -291,17 +209,21 @@ Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const A
     if (!caller.sees(reader.holder(*exact))) return missing(id);
     found.jobs.push_back(*exact);
     found.holder = reader.holder(*exact);
+    found.id = jobs::job_text(found.holder);
     return found;
   }
-  if (exact.error().code != base::ErrorCode::kNotFound) return exact.error();
+  if (exact.error().code != base::ErrorCode::kNotFound) {
+    // Which ones is not for everybody's eyes.
+    if (exact.error().code == base::ErrorCode::kInvalid && !caller.sees_all()) return several(id);
+    return exact.error();
+  }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, std::nullopt));
   for (const store::Member& member : members) {
     if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
     const samples::Holder group = group_of(reader.holder(member.job), jobs, settings);
     if (jobs::job_text(group) != id && group.job != id) continue;
     if (!found.jobs.empty() && found.holder.name_space != group.name_space) {
-      return base::Error{base::ErrorCode::kInvalid, "several jobs are called " + base::printable(id, 60) +
-                                                        "; expected job@namespace, such as " + jobs::job_text(group)};
+      return several(id);
     }
     found.holder = group;
     found.jobs.push_back(member.job);
@@ -314,7 +236,7 @@ Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const A
 namespace {
 
 // A job of the scheduler alone: it held GPUs of which there is not one sample.
-Result<Gathered> gather_told(const Told& told, const std::string& id, const Caller& caller) {
+Result<Gathered> gather_told(const ToldTime& told, const std::string& id, const Caller& caller) {
   const auto holder = jobs::parse_job_text(id);
   const JobService::Held* held = holder ? told.of(*holder) : nullptr;
   if (held == nullptr || !caller.sees(held->holder)) return missing(id);
@@ -341,8 +263,7 @@ Result<Gathered> gather_found(store::Reader& reader, const FoundJob& found, unit
     for (const store::JobTotal& total : totals) add_total(reader, total, cells);
   }
   if (gathered.members.empty()) return missing(found.id);
-  std::sort(cells.gpus.begin(), cells.gpus.end());
-  cells.gpus.erase(std::unique(cells.gpus.begin(), cells.gpus.end()), cells.gpus.end());
+  unite(cells.gpus);
   return gathered;
 }
 
@@ -351,12 +272,44 @@ Result<Gathered> gather_found(store::Reader& reader, const FoundJob& found, unit
 Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, const std::string& id,
                                    units::Window window, const Caller& caller, samples::QualityLog& quality) {
   Question q{reader, jobs, settings, window, caller, quality, FreeHosts(reader, window)};
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Told told, Told::load(jobs, window));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(jobs, window));
   const auto found = find_known_job(reader, jobs, settings, id, window, caller);
   if (!found.ok() && found.error().code != base::ErrorCode::kNotFound) return found.error();
   auto gathered = found.ok() ? gather_found(reader, *found, window) : gather_told(told, id, caller);
   if (!gathered.ok()) return gathered.error();
   return finish(q, *gathered, told.of(gathered->cells.holder));
+}
+
+Result<analysis::JobSeries> answer_series(store::Reader& reader, const FoundJob& found, units::Window window, units::Seconds step) {
+  std::vector<std::pair<units::Instant, std::pair<rollups::Cell, rollups::Spread>>> cells;
+  for (const JobId job : found.jobs) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> series, reader.job_series(job, window, step));
+    for (const store::JobCell& cell : series) cells.push_back({cell.slot_start, {cell.cell, cell.spread}});
+  }
+  std::stable_sort(cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return analysis::series_of(cells, window, step);
+}
+
+Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Reader& reader, const AnswerSettings& settings, const FoundJob& found,
+                                                      units::Window window, samples::QualityLog& quality) {
+  std::map<store::GpuId, std::vector<rollups::StoredPortion>> portions;
+  jobs::HolderTable holders;
+  const samples::HolderId holder = holders.intern(found.holder);
+  for (const JobId job : found.jobs) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, reader.gpu_totals(window, job));
+    for (const store::GpuTotal& total : totals) portions[total.gpu].push_back({holder, total.cell});
+  }
+  std::vector<store::GpuId> ids;
+  for (const auto& [id, parts] : portions) ids.push_back(id);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, reader.gpus(ids));
+  rollups::Fleet fleet;
+  fleet.window = window;
+  for (const store::GpuRecord& record : records) {
+    const auto parts = portions.find(record.id);
+    if (parts == portions.end()) continue;
+    fleet.gpus.push_back(rollups::time_of_gpu(record.identity, parts->second, settings.fleet, quality));
+  }
+  return analysis::build_report(fleet, holders, {}, {}).gpus;
 }
 
 }  // namespace flopsight::app

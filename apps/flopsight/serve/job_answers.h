@@ -1,11 +1,8 @@
 #pragma once
 // Questions about jobs, with what others know of them: pods of one owner as one job, runs of the scheduler, what a job reports of
-// itself, and the GPU time that the scheduler gave it and nobody saw.
+// itself, and the GPU time that the scheduler gave it and nobody saw (held_time.h).
 //
 // A group's id is that of a job of its name; the id of a member finds the member. `jobs` may be null: then only rollups speak.
-// Held and never seen: where a scheduler says that a run held GPUs and the rollups have less of that time, the rest is unmeasured with
-// the reason not_seen. It is counted only where the scheduler named the hosts and none of them has GPUs that nobody held at the
-// time; otherwise it may be in there already, and the quality entry `held_not_attributed` says so.
 // Threads: the caller holds the reader.
 
 #include <string>
@@ -40,5 +37,11 @@ struct FoundJob {
 };
 base::Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                       const std::string& id, units::Window window, const Caller& caller);
+
+base::Result<analysis::JobSeries> answer_series(store::Reader& reader, const FoundJob& found, units::Window window,
+                                                units::Seconds step);
+base::Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Reader& reader, const AnswerSettings& settings,
+                                                            const FoundJob& found, units::Window window,
+                                                            samples::QualityLog& quality);
 
 }  // namespace flopsight::app

@@ -10,6 +10,7 @@ constexpr PathRule kPaths[] = {
     {"POST", "/api/v1/jobs", "", Role::kIngest},
     {"POST", "/api/v1/jobs/", "/mfu", Role::kIngest},
     {"GET", "/api/v1/jobs/", "", Role::kRead},
+    {"GET", "/api/v1/mfu", "", Role::kRead},
     {"GET", "/api/v1/targets", "", Role::kAdmin},
     {"GET", "/metrics", "", Role::kRead},
     {"GET", "/api/v1/openapi.json"},

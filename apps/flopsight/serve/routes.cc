@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "serve/job_answers.h"
+#include "serve/mfu_answers.h"
 #include "serve/openapi.h"
 #include "serve/paths.h"
 #include "serve/route_answers.h"
@@ -264,6 +266,7 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
   }
   if (request.path == "/api/v1/targets") return json(targets_());
   if (request.path == "/api/v1/fleet") return fleet(request, settings, caller);
+  if (request.path == "/api/v1/mfu") return mfu(request, settings, caller);
   if (request.path == "/api/v1/jobs") return jobs(request, settings, caller);
   return job(request, settings, caller);
 }
@@ -282,7 +285,7 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
-  const auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller);
+  const auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller, &jobs_);
   if (!report.ok()) return failed(report.error());
   return json(views::report_json(*report));
 }
@@ -299,15 +302,30 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
   const AnswerSettings answers = answer_settings(settings);
   samples::QualityLog quality;
   bool is_simulated = answers.simulated;
-  base::Result<std::vector<analysis::JobAnswer>> rows = [&]() -> base::Result<std::vector<analysis::JobAnswer>> {
+  const base::Result<JobPage> page = [&]() -> base::Result<JobPage> {
     FLOPSIGHT_ASSIGN_OR_RETURN(Ingest::ReaderHandle store, ingest_.reader(now_()));
-    auto answer = answer_jobs(*store, answers, *window, caller, quality);
+    auto answer = answer_known_jobs(*store, &jobs_, answers, *window, caller, {*cursor, *limit}, quality);
     is_simulated = is_simulated || store->simulated();
     return answer;
   }();
-  if (!rows.ok()) return failed(rows.error());
-  const auto next = cut_page(*rows, *cursor, *limit);
-  return json(views::jobs_json({*window, is_simulated, quality.entries()}, *rows, next));
+  if (!page.ok()) return failed(page.error());
+  const std::uint64_t shown = *cursor + page->jobs.size();
+  const auto next = shown < page->jobs_total ? std::optional(std::to_string(shown)) : std::nullopt;
+  return json(views::jobs_json({*window, is_simulated, quality.entries()}, page->jobs, next));
+}
+
+ServerResponse Routes::mfu(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
+  const Parameters parameters(request, settings.config, now_());
+  if (const auto known = parameters.only({"start", "end", "since"}); !known.ok()) return failed(known.error());
+  const auto window = parameters.window();
+  if (!window.ok()) return failed(window.error());
+  const AnswerSettings answers = answer_settings(settings);
+  auto store = ingest_.reader(now_());
+  if (!store.ok()) return failed(store.error());
+  const auto answer = answer_mfu(**store, jobs_, answers, *window, caller);
+  if (!answer.ok()) return failed(answer.error());
+  return json(views::mfu_json({*window, answers.simulated || (*store)->simulated(), {}}, answer->comparison, answer->jobs_without_mfu,
+                              answer->jobs_without_ofu));
 }
 
 // /api/v1/jobs/ID, /ID/series, /ID/gpus
@@ -333,9 +351,11 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     if (!step.ok()) return failed(step.error());
     auto store = ingest_.reader(now_());
     if (!store.ok()) return failed(store.error());
-    const auto series = answer_series(**store, id, *window, *step, caller);
+    const auto found = find_known_job(**store, &jobs_, answers, id, *window, caller);
+    if (!found.ok()) return failed(found.error());
+    const auto series = answer_series(**store, *found, *window, *step);
     head.simulated = head.simulated || (*store)->simulated();
-    return series.ok() ? json(views::series_json(head, id, *series)) : failed(series.error());
+    return series.ok() ? json(views::series_json(head, found->id, *series)) : failed(series.error());
   }
   if (part == "/gpus") {
     const auto limit = parameters.count("limit", settings.config.limits_page, settings.config.limits_page);
@@ -344,16 +364,18 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     if (!cursor.ok()) return failed(cursor.error());
     auto store = ingest_.reader(now_());
     if (!store.ok()) return failed(store.error());
-    auto rows = answer_job_gpus(**store, answers, id, *window, caller, quality);
+    const auto found = find_known_job(**store, &jobs_, answers, id, *window, caller);
+    if (!found.ok()) return failed(found.error());
+    auto rows = answer_job_gpus(**store, answers, *found, *window, quality);
     if (!rows.ok()) return failed(rows.error());
     const auto next = cut_page(*rows, *cursor, *limit);
     head.simulated = head.simulated || (*store)->simulated();
     head.quality = quality.entries();
-    return json(views::gpus_json(head, id, *rows, next));
+    return json(views::gpus_json(head, found->id, *rows, next));
   }
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
-  const auto row = answer_job(**store, answers, id, *window, caller, quality);
+  const auto row = answer_known_job(**store, &jobs_, answers, id, *window, caller, quality);
   if (!row.ok()) return failed(row.error());
   head.simulated = head.simulated || (*store)->simulated();
   head.quality = quality.entries();

@@ -51,6 +51,7 @@ class Routes {
   net::ServerResponse query(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse fleet(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse mfu(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse job(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   AnswerSettings answer_settings(const RouteSettings& settings) const;
 

@@ -1,0 +1,71 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test_support.h"
+
+namespace flopsight::app {
+namespace {
+
+using test::run_program;
+using testing::HasSubstr;
+
+const std::string kFixtures = std::string(FLOPSIGHT_SOURCE_DIR) + "/tests/fixtures/slurm/";
+
+TEST(Jobs, are_imported_from_slurm_and_the_same_again_is_no_news) {
+  const test::TempFolder folder;
+  const std::vector<std::string> import = {"jobs", "import", "--store", folder.path() + "/s", "--zone", "UTC", "--format", "json",
+                                           kFixtures + "slurm-22.05-sacct.json"};
+  const test::Answer first = run_program(import);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const auto json = base::json::parse(first.out);
+  ASSERT_TRUE(json.ok());
+  const double added = test::number(*json, "added");
+  EXPECT_GT(added, 0);
+  const auto again = base::json::parse(run_program(import).out);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(test::number(*again, "added"), 0);
+  EXPECT_EQ(test::number(*again, "unchanged") + test::number(*again, "changed"), added);
+}
+
+TEST(Jobs, a_dry_run_prints_and_keeps_nothing) {
+  const test::TempFolder folder;
+  const test::Answer answer = run_program({"jobs", "import", "--dry-run", "--store", folder.path() + "/s", "--zone", "UTC",
+                                           kFixtures + "slurm-22.05-scontrol-jobs.txt"});
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("job"));
+  EXPECT_THAT(answer.out, HasSubstr("state"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/s"));
+}
+
+TEST(Jobs, files_of_three_kinds_are_told_apart) {
+  const test::TempFolder folder;
+  const std::string csv = folder.write("jobs.csv", "job,hosts,gpus,start\n7,n1,0-3,1700000000\n");
+  const std::string told = folder.write("told.json", R"([{"id": 8, "hosts": "n2", "gpus": ["0"], "start": 1700000000}])");
+  const test::Answer answer = run_program({"jobs", "import", "--store", folder.path() + "/s", csv, told});
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_EQ(answer.out, "2 jobs read: 2 new, 0 changed, 0 known already, 0 not started yet\n");
+}
+
+TEST(Jobs, mistakes_get_one_line) {
+  const test::TempFolder folder;
+  const std::string odd = folder.write("odd.txt", "this is no output of any scheduler\n");
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"jobs"}, "A subcommand is required"},
+      {{"jobs", "import"}, "file is required"},
+      {{"jobs", "import", "/nonexistent"}, "/nonexistent: cannot open"},
+      {{"jobs", "import", "--dry-run", odd}, "odd.txt"},
+      {{"jobs", "import", "--zone", "Nowhere/Never", odd}, "--zone"},
+      {{"jobs", "list", "--store", folder.path() + "/none"}, "none"},
+      {{"jobs", "list", "--format", "xml"}, "--format xml: expected table or json"},
+      {{"jobs", "list", "--since", "soon"}, "--since soon: expected a duration"}};
+  for (const auto& [arguments, message] : cases) {
+    const test::Answer answer = run_program(arguments);
+    EXPECT_EQ(answer.exit_code, 2) << message;
+    EXPECT_THAT(answer.err, HasSubstr(message));
+    EXPECT_EQ(answer.out, "") << message;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
+  }
+}
+
+}  // namespace
+}  // namespace flopsight::app

@@ -1,0 +1,88 @@
+#include "serve/mfu_answers.h"
+
+#include <algorithm>
+
+#include "jobs/job_name.h"
+#include "rollups/totals.h"
+#include "serve/job_answers.h"
+
+namespace flopsight::app {
+namespace {
+
+constexpr std::size_t kReportersMax = 5'000;
+
+bool known_wrong(const AnswerSettings& settings, const std::string& job) {
+  return settings.known_wrong != nullptr &&
+         std::any_of(settings.known_wrong->begin(), settings.known_wrong->end(), [&](const base::Regex& regex) { return regex.found_in(job); });
+}
+
+// From the first step that was reported to the last, or the window where no step has a time.
+units::Window time_of(const analysis::Reported& reported, units::Window window) {
+  if (!reported.first || !reported.last || *reported.last <= *reported.first) return window;
+  return {*reported.first, *reported.last};
+}
+
+struct Seen {
+  std::optional<double> ofu_ratio;
+  std::uint64_t gpu_count = 0;
+};
+
+base::Result<Seen> seen_of(store::Reader& reader, const FoundJob& found, units::Window window) {
+  double delivered_seconds = 0, measured_seconds = 0;
+  std::vector<std::uint32_t> gpus;
+  for (const store::JobId job : found.jobs) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, reader.job_totals(window, job));
+    for (const store::JobTotal& total : totals) {
+      const rollups::Totals sum = rollups::totals_of(total.cell);
+      delivered_seconds += sum.delivered_seconds;
+      measured_seconds += sum.measured_seconds;
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, job));
+    for (const store::Member& member : members) gpus.insert(gpus.end(), member.gpus.begin(), member.gpus.end());
+  }
+  std::sort(gpus.begin(), gpus.end());
+  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
+  Seen seen;
+  seen.gpu_count = gpus.size();
+  if (measured_seconds > 0) seen.ofu_ratio = delivered_seconds / measured_seconds;
+  return seen;
+}
+
+}  // namespace
+
+base::Result<MfuAnswer> answer_mfu(store::Reader& reader, JobService& jobs, const AnswerSettings& settings, units::Window window,
+                                   const Caller& caller) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto reporters, jobs.reporters(window));
+  if (reporters.size() > kReportersMax) {
+    return base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(kReportersMax) + " jobs report in the window"};
+  }
+  MfuAnswer answer;
+  std::vector<analysis::MfuPoint> points;
+  for (const auto& [job, name_space] : reporters) {
+    samples::Holder holder;
+    holder.job = job;
+    holder.name_space = name_space;
+    const auto found = find_known_job(reader, &jobs, settings, jobs::job_text(holder), window, caller);
+    // Not the caller's to see, or never seen by us: for the latter everybody may know that it has no OFU.
+    if (!found.ok()) {
+      answer.jobs_without_ofu += caller.sees_all() ? 1 : 0;
+      continue;
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<analysis::Reported> reported, jobs.reported_of(holder, window));
+    if (!reported || !reported->mfu_ratio) {
+      ++answer.jobs_without_mfu;
+      continue;
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(const Seen seen, seen_of(reader, *found, time_of(*reported, window)));
+    if (!seen.ofu_ratio) {
+      ++answer.jobs_without_ofu;
+      continue;
+    }
+    points.push_back({found->holder.job, found->holder.name_space, seen.gpu_count, *reported->mfu_ratio, *seen.ofu_ratio,
+                      known_wrong(settings, found->holder.job)});
+  }
+  answer.comparison = analysis::compare_mfu(std::move(points));
+  return answer;
+}
+
+}  // namespace flopsight::app
