@@ -53,6 +53,7 @@ struct Reader::State {
   void miss(int score, SourceLine at, std::string_view text, const std::string& why);
   void document();
   Summary summary(const std::vector<Step>& steps) const;
+  std::string format() const;
 
   Options options;
   LineReader lines;
@@ -270,6 +271,13 @@ Summary Reader::State::summary(const std::vector<Step>& steps) const {
   return out;
 }
 
+// The one that most lines had.
+std::string Reader::State::format() const {
+  const auto most = std::max_element(format_lines.begin(), format_lines.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == format_lines.end() ? std::string() : most->first;
+}
+
 Reader::Reader(Options options) : state_(std::make_unique<State>(std::move(options))) {}
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
@@ -313,6 +321,9 @@ void Reader::resume(std::string_view head, SourceLine at) {
   state.book.start_in_the_middle();
 }
 
+std::string Reader::format() const { return state_->format(); }
+const std::vector<std::pair<std::string, std::string>>& Reader::settings() const { return state_->settings; }
+
 Reported Reader::finish() {
   State& state = *state_;
   state.lines.finish();
@@ -333,11 +344,7 @@ Reported Reader::finish() {
   out.times_without_zone = state.times_without_zone;
   out.several_runs = state.several_runs;
   out.settings = std::move(state.settings);
-  std::uint64_t most = 0;
-  for (const auto& [name, count] : state.format_lines) {
-    if (count > most) out.format = name;
-    most = std::max(most, count);
-  }
+  out.format = state.format();
   for (const auto& [name, count] : state.format_lines) {
     if (name != out.format) out.notes.push_back("also " + std::to_string(count) + " lines of " + name);
   }

@@ -155,6 +155,9 @@ class Reader {
   // For a follower that starts anew in the middle: what stands at the head of the text (settings, the header of a CSV), whose
   // steps are not wanted. Feed from `offset_bytes` and line `line` on afterwards.
   void resume(std::string_view head, SourceLine at);
+  // So far: the format that most lines had, and what the log printed about the job.
+  std::string format() const;
+  const std::vector<std::pair<std::string, std::string>>& settings() const;
   // The end of the text: what is open is closed, and the summary is made. The reader is spent.
   Reported finish();
 

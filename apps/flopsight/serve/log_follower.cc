@@ -171,7 +171,7 @@ LogPosition LogFollower::position_of(const File& file) const {
 void LogFollower::give(File& file, std::vector<Step> steps, const Take& take) {
   if (steps.empty()) return;
   file.state.steps_total += steps.size();
-  take({file.path, file.job, std::move(steps), position_of(file)});
+  take({file.path, file.job, file.reader->format(), std::move(steps), file.reader->settings(), position_of(file)});
 }
 
 // Whether the path names another file now, or the file was cut: then the old one is read to its end, and the new one begun.
@@ -199,7 +199,7 @@ bool LogFollower::replaced(File& file, const Take& take) {
   training_logs::Reported last = file.reader->finish();
   file.state.steps_total += last.steps.size();
   const LogPosition begins{file.path, now->identity(), {0, 1}, 0, {}, false};
-  if (!last.steps.empty()) take({file.path, file.job, std::move(last.steps), begins});
+  if (!last.steps.empty()) take({file.path, file.job, last.format, std::move(last.steps), std::move(last.settings), begins});
   file.file.emplace(std::move(*now));
   ++file.state.rotations_total;
   begin(file, false);

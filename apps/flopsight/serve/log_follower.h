@@ -52,7 +52,9 @@ struct LogPosition {
 struct FollowedSteps {
   std::string path;
   std::string job;  // empty: the source names none
+  std::string format;
   std::vector<training_logs::Step> steps;
+  std::vector<std::pair<std::string, std::string>> settings;  // what the log printed about the job so far
   LogPosition position;
 };
 

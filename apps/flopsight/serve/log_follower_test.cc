@@ -46,6 +46,8 @@ struct Watch {
     while (follower.poll(now, [&](const FollowedSteps& got) {
       for (const auto& step : got.steps) steps.push_back(*step.step);
       job = got.job;
+      format = got.format;
+      settings = got.settings;
       position = got.position;
     })) {
     }
@@ -59,6 +61,8 @@ struct Watch {
   units::Instant now{test::kStartMilliseconds};
   std::vector<std::int64_t> steps;
   std::string job;
+  std::string format;
+  std::vector<std::pair<std::string, std::string>> settings;
   LogPosition position;
 };
 
@@ -156,6 +160,9 @@ TEST(LogFollower, after_a_restart_it_goes_on_where_it_was) {
   EXPECT_EQ(after.steps, range(38, 50));
   EXPECT_LT(after.follower.files()[0].bytes_read_total, 3000U);
   EXPECT_EQ(after.position.at.line, 2U * 50 + 2);
+  EXPECT_EQ(after.format, "megatron");
+  ASSERT_EQ(after.settings.size(), 1U);  // from the head, which was looked at again
+  EXPECT_EQ(after.settings[0].second, "4096");
 }
 
 TEST(LogFollower, a_position_in_another_file_of_that_name_is_not_used) {
