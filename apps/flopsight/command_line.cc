@@ -136,6 +136,12 @@ std::optional<Said> check_sources(const ReportArguments& a) {
   return std::nullopt;
 }
 
+std::optional<Said> set_report(ReportArguments& a, const Texts& t) {
+  if (const auto said = set_times(a, t)) return said;
+  if (const auto said = set_choices(a, t)) return said;
+  return check_sources(a);
+}
+
 // CLI11's sentence as one line.
 std::string one_line(const std::string& text) {
   return base::printable(base::split(std::string(base::trim(text)), '\n').front(), 300);
@@ -146,6 +152,17 @@ template <typename Arguments>
 CommandLine checked(const Arguments& arguments, const std::string& command, const std::optional<std::string>& mistake) {
   if (mistake) return Said{kExitUsage, "flopsight " + command + ": " + *mistake + "\n"};
   return arguments;
+}
+
+// Of the command that was asked about.
+std::string help_of(const CLI::App& app) {
+  const CLI::App* asked = &app;
+  std::string path;
+  while (!asked->get_subcommands().empty()) {
+    path += (path.empty() ? "" : " ") + asked->get_name();
+    asked = asked->get_subcommands().front();
+  }
+  return asked->help(path);
 }
 
 }  // namespace
@@ -187,13 +204,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const CLI::App* asked = &app;
-    std::string path;
-    while (!asked->get_subcommands().empty()) {
-      path += (path.empty() ? "" : " ") + asked->get_name();
-      asked = asked->get_subcommands().front();
-    }
-    return Said{kExitDone, asked->help(path)};
+    return Said{kExitDone, help_of(app)};
   } catch (const CLI::CallForVersion&) {
     return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
@@ -212,9 +223,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (!report_app->parsed()) {
     return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, simulate, check-config or docs; see flopsight --help\n"};
   }
-  if (const auto said = set_times(report, texts)) return *said;
-  if (const auto said = set_choices(report, texts)) return *said;
-  if (const auto said = check_sources(report)) return *said;
+  if (const auto said = set_report(report, texts)) return *said;
   return report;
 }
 

@@ -12,7 +12,7 @@
 #include "http_arguments.h"
 #include "import/import_options.h"
 #include "logs/logs_options.h"
-#include "jobs/jobs_options.h"
+#include "jobbook/jobs_options.h"
 #include "simulate/simulate_options.h"
 #include "units/time.h"
 

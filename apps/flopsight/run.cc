@@ -4,7 +4,7 @@
 
 #include "command_docs.h"
 #include "import/command_import.h"
-#include "jobs/command_jobs.h"
+#include "jobbook/command_jobs.h"
 #include "command_line.h"
 #include "logs/command_logs.h"
 #include "report/command_report.h"

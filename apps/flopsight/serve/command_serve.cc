@@ -14,10 +14,12 @@
 #include "serve/demo_fleet.h"
 #include "serve/ingest.h"
 #include "serve/job_service.h"
+#include "serve/log_reading.h"
 #include "jobs/job_file.h"
 #include "parse_file.h"
 #include "serve/routes.h"
 #include "serve/scrape_service.h"
+#include "serve/slurm_poller.h"
 
 namespace flopsight::app {
 namespace {
@@ -155,6 +157,23 @@ IngestOptions ingest_options(const Loaded& loaded) {
   return options;
 }
 
+Result<SlurmPollerOptions> slurm_options(const ServeConfig& c) {
+  const auto milliseconds = [](units::Seconds s) { return std::chrono::milliseconds(std::llround(s.value * 1000)); };
+  SlurmPollerOptions options;
+  options.source.cluster = c.slurm_cluster;
+  FLOPSIGHT_ASSIGN_OR_RETURN(options.source.zone, base::Zone::find(c.slurm_zone));
+  options.source.command_folder = c.slurm_command_folder;
+  options.source.rest_url = c.slurm_rest_url;
+  options.source.rest_user = c.slurm_rest_user;
+  options.source.rest_token_file = c.slurm_rest_token_file;
+  options.source.rest_version = c.slurm_rest_version;
+  options.source.accounting = c.slurm_accounting;
+  options.source.timeout = milliseconds(c.slurm_timeout);
+  options.interval = milliseconds(c.slurm_interval);
+  options.history = c.slurm_history;
+  return options;
+}
+
 RouteSettings route_settings(const Loaded& loaded) {
   auto answers = std::make_shared<AnswerSettings>();
   answers->fleet = fleet_options(loaded);
@@ -228,6 +247,7 @@ class Service {
     if (!loaded_.config.engine_url.empty()) {
       delivery_ = std::make_unique<Delivery>(*ingest_, [this](const std::string& line) { say(env_, line); });
     }
+    FLOPSIGHT_RETURN_IF_ERROR(start_telling());
     routes_->set_ready(true);
     return {};
   }
@@ -263,6 +283,8 @@ class Service {
     server_->stop();
     demo_.reset();
     scraping_.reset();
+    slurm_.reset();
+    logs_.reset();
     flush(env_.now());
     delivery_.reset();
     say(env_, "stopped");
@@ -276,6 +298,42 @@ class Service {
     const std::int64_t slot = std::llround(c.rollup_slot.value * 1000);
     const std::int64_t delay = std::llround((c.rollup_late.value + c.scrape_interval.value + 5) * 1000);
     return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
+  }
+
+  // What schedulers and logs say, from now on.
+  base::Status start_telling() {
+    const ServeConfig& c = loaded_.config;
+    if (!c.training_logs.empty()) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(logs_, LogReading::start(c.training_logs, *jobs_, env_.now));
+    }
+    if (!c.slurm_commands && c.slurm_rest_url.empty()) return {};
+    FLOPSIGHT_ASSIGN_OR_RETURN(SlurmPollerOptions options, slurm_options(c));
+    const std::string cluster = c.slurm_cluster;
+    slurm_ = std::make_unique<SlurmPoller>(
+        std::move(options),
+        [this, cluster](const std::vector<schedulers::Job>& jobs) {
+          const units::Instant now = env_.now();
+          const auto put = jobs_->tell(jobs, now);
+          // Of what was not listed for a few polls, the scheduler knows no more.
+          if (put.ok()) jobs_->listed(cluster, now - units::Seconds(4 * loaded_.config.slurm_interval.value + 60));
+          const std::scoped_lock lock(telling_mutex_);
+          telling_trouble_ = put.ok() ? "" : put.error().message;
+        },
+        env_.now);
+    return {};
+  }
+
+  // Once, not with every poll.
+  void say_telling() {
+    std::string slurm;
+    if (slurm_) {
+      const SlurmHealth health = slurm_->health();
+      const std::scoped_lock lock(telling_mutex_);
+      slurm = health.failures_in_a_row > 0 ? health.last_error : telling_trouble_;
+    }
+    if (slurm != slurm_trouble_) say(env_, slurm.empty() ? "Slurm answers again" : "Slurm: " + slurm);
+    slurm_trouble_ = slurm;
+    for (const std::string& note : logs_ ? logs_->take_notes() : std::vector<std::string>()) say(env_, "log not kept: " + note);
   }
 
   base::Status read_jobs_file() {
@@ -303,6 +361,7 @@ class Service {
   }
 
   void flush(units::Instant now) {
+    say_telling();
     attribute(now);
     const base::Status flushed = ingest_->flush(now);
     const std::string trouble = flushed.ok() ? "" : flushed.error().message;
@@ -362,6 +421,11 @@ class Service {
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<JobService> jobs_;
   std::vector<jobs::JobRecord> jobs_file_;
+  std::mutex telling_mutex_;
+  std::string telling_trouble_;  // telling_mutex_
+  std::string slurm_trouble_;
+  std::unique_ptr<LogReading> logs_;
+  std::unique_ptr<SlurmPoller> slurm_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Delivery> delivery_;
   std::unique_ptr<ScrapeService> scraping_;

@@ -111,7 +111,7 @@ void LogReading::keep(const FollowedSteps& followed) {
   if (!followed.job.empty()) {
     const auto holder = jobs::parse_job_text(followed.job);
     store::ReportedKey key{holder ? holder->job : followed.job, holder ? holder->name_space : "", "log " + followed.path};
-    kept = jobs_.tell_reported(key, "log", followed.steps, now_());
+    kept = jobs_.tell_reported(key, followed.format, followed.steps, now_());
   }
   // After the steps: killed in between, they are read again, and a step that is told twice is one.
   if (kept.ok()) kept = jobs_.book().put_note(std::string(kNotePrefix) + followed.path, log_position_text(followed.position));

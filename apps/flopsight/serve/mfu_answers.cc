@@ -65,7 +65,7 @@ base::Result<MfuAnswer> answer_mfu(store::Reader& reader, JobService& jobs, cons
     const auto found = find_known_job(reader, &jobs, settings, jobs::job_text(holder), window, caller);
     // Not the caller's to see, or never seen by us: for the latter everybody may know that it has no OFU.
     if (!found.ok()) {
-      answer.jobs_without_ofu += caller.sees_all() ? 1 : 0;
+      answer.jobs_without_ofu += caller.sees_all() ? 1U : 0U;
       continue;
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<analysis::Reported> reported, jobs.reported_of(holder, window));

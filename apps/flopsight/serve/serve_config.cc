@@ -177,6 +177,7 @@ std::vector<Row> other_rows() {
       text("gpu-catalog", &Config::gpu_catalog, "a file", "CSV rows that add to or replace the GPU catalogue"),
       text("prices", &Config::prices, "a file", "US dollars per GPU-hour by model (CSV or JSON)"),
       text("jobs", &Config::jobs, "a file", "jobs file for GPUs whose labels name no job"),
+      text("training-logs", &Config::training_logs, "a file", "which logs of training jobs to follow (docs/training-logs.md)"),
       list("groups.patterns", &Config::groups_patterns, "a regular expression",
            "makes one job of those whose names give the same group `name`, or first group"),
       flag("groups.owners", &Config::groups_owners, "pods of one owner (kube_pod_owner, kube_pod_labels) are one job"),

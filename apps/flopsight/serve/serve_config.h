@@ -74,6 +74,7 @@ struct ServeConfig {
   std::string gpu_catalog;
   std::string prices;
   std::string jobs;
+  std::string training_logs;
   std::vector<std::string> groups_patterns;
   bool groups_owners = true;
   std::vector<std::string> families_ignore;

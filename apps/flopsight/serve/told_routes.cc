@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "jobs/job_name.h"
 #include "schedulers/job_json.h"
 #include "serve/route_answers.h"
 #include "serve/routes.h"
@@ -28,11 +29,10 @@ ServerResponse not_kept(const base::Error& error) {
   return response;
 }
 
-// "job@namespace", or a job of no namespace.
+// By the id that answers give it (jobs/job_name.h); a name as its trainer writes it, where that is no such id.
 store::ReportedKey key_of(std::string_view id, std::string source) {
-  const std::size_t at = id.rfind('@');
-  if (at == std::string_view::npos) return {std::string(id), "", std::move(source)};
-  return {std::string(id.substr(0, at)), std::string(id.substr(at + 1)), std::move(source)};
+  if (const auto holder = jobs::parse_job_text(id)) return {holder->job, holder->name_space, std::move(source)};
+  return {std::string(id), "", std::move(source)};
 }
 
 }  // namespace

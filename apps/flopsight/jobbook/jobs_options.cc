@@ -1,4 +1,4 @@
-#include "jobs/jobs_options.h"
+#include "jobbook/jobs_options.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,4 +1,4 @@
-#include "jobs/jobs_import.h"
+#include "jobbook/jobs_import.h"
 
 #include "base/text.h"
 #include "jobs/job_file.h"

@@ -3,7 +3,7 @@
 // service runs on the same folder, which sees new jobs with its next flush.
 
 #include "env.h"
-#include "jobs/jobs_options.h"
+#include "jobbook/jobs_options.h"
 
 namespace flopsight::app {
 

@@ -1,11 +1,11 @@
-#include "jobs/command_jobs.h"
+#include "jobbook/command_jobs.h"
 
 #include <ostream>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "base/zone.h"
-#include "jobs/jobs_import.h"
+#include "jobbook/jobs_import.h"
 #include "schedulers/job_json.h"
 #include "serve/answer.h"
 #include "serve/job_answers.h"
