@@ -78,10 +78,12 @@ base::Result<std::vector<rollups::GpuTime>> unseen_entries(store::Reader& store,
   std::vector<rollups::GpuTime> entries;
   if (jobs == nullptr) return entries;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<UnseenTime> unseen, unseen_times(store, *jobs, window, caller, quality));
+  if (unseen.empty()) return entries;
+  const rollups::GpuTime model = rollups::time_of_model("", settings.fleet, quality);
   for (const UnseenTime& time : unseen) {
     rollups::Cell cell;
     cell.absent(samples::AbsentReason::kNotSeen) = std::llround(time.gpu_seconds * 1e6);
-    entries.push_back(rollups::time_of_job("", {holders.of_told(time.holder), cell}, {}, settings.fleet, quality));
+    entries.push_back(rollups::time_of_job(model, {holders.of_told(time.holder), cell}, {}));
   }
   return entries;
 }

@@ -148,7 +148,7 @@ TEST_F(KnownJobs, a_scheduler_attributes_gpus_to_the_second) {
   EXPECT_EQ(jobs[0].holder.rule, "told");
   ASSERT_EQ(jobs[0].runs.size(), 1U);
   EXPECT_EQ(jobs[0].runs[0].state, "COMPLETED");
-  EXPECT_EQ(jobs[0].family, "llama# | ada | H100-SXM | 2 GPUs");
+  EXPECT_EQ(jobs[0].family, "llama# | ada | H100-SXM5-80GB | 2 GPUs");
 }
 
 TEST_F(KnownJobs, held_gpus_without_a_sample_are_unmeasured_time_of_the_job) {
