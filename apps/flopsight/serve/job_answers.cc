@@ -106,7 +106,7 @@ std::string family_of(const JobAnswer& answer, const AnswerSettings& settings) {
   facts.name = answer.runs.empty() || answer.runs.back().name.empty() ? answer.holder.job : answer.runs.back().name;
   facts.user = answer.holder.user;
   facts.models = answer.models;
-  facts.gpu_count = gpu_count_of(answer);
+  facts.gpu_count = answer.summary.gpu_count;
   return settings.families->family_of(facts);
 }
 
@@ -143,6 +143,7 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
   std::erase(answer.models, std::string());
   name_members(gathered, answer);
   answer.runs = std::move(runs);
+  answer.summary.gpu_count = gpu_count_of(answer);
   answer.family = family_of(answer, q.settings);
   if (q.jobs == nullptr) return answer;
   FLOPSIGHT_ASSIGN_OR_RETURN(answer.reported, q.jobs->reported_of(gathered.cells.holder, q.window));
