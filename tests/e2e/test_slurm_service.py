@@ -35,7 +35,8 @@ class SlurmInTheService(unittest.TestCase):
         cls.addClassCleanup(cls.service.close)
         os.environ.clear()
         os.environ.update(before)
-        wait_until(lambda: cls.service.metric("flopsight_gpus") == 4, "all GPUs")
+        # Slurm's times are whole seconds: a job that starts now has to start after the first sample.
+        wait_until(lambda: cls.service.metric("flopsight_gpus") == 4 and cls.exporter.requests >= 4, "samples of all GPUs")
 
     def job(self, job: str) -> dict | None:
         found = [j for j in self.service.json("/api/v1/jobs")["jobs"] if j["id"] == f"{job}@{self.slurm.name}"]
