@@ -305,6 +305,7 @@ class Exporter:
     address   "127.0.0.1:PORT"
     url       "http://127.0.0.1:PORT/metrics"
     requests  how many times it has been scraped
+    authorization  the header that it demands; None: none
     text may be replaced at any time; if it raises or returns None, the answer is HTTP 503.
     """
 
@@ -312,11 +313,15 @@ class Exporter:
                  content_type: str = "text/plain; version=0.0.4; charset=utf-8"):
         self.text = text
         self.requests = 0
+        self.authorization = None
         exporter = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 exporter.requests += 1
+                if exporter.authorization is not None and self.headers.get("Authorization") != exporter.authorization:
+                    self.send_error(401)
+                    return
                 try:
                     body = exporter.text() if self.path.split("?")[0] == "/metrics" else None
                 except Exception:  # the test's callable stands for an exporter that fails

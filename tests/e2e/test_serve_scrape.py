@@ -132,5 +132,24 @@ class ScrapedByServe(unittest.TestCase):
                 if measured}
 
 
+class Credentials(unittest.TestCase):
+    def test_targets_that_demand_them_are_scraped_with_what_lies_in_the_files(self):
+        with Exporter(lambda: gpu_text("GPU-1", "a")) as exporter, tempfile.TemporaryDirectory() as folder:
+            token = os.path.join(folder, "token")
+            for given, demanded, flags in (("t0ken\n", "Bearer t0ken", ["--scrape-bearer-token-file", token]),
+                                           ("secret\n", "Basic YWRhOnNlY3JldA==", ["--scrape-basic-user", "ada", "--scrape-basic-password-file", token])):
+                with open(token, "w", encoding="utf-8") as file:
+                    file.write(given)
+                exporter.authorization = demanded
+                serve = Serve("--scrape-targets", exporter.address, "--scrape-interval", "1s", "--scrape-timeout", "900ms", *flags)
+                with serve:
+                    wait_until(lambda: any(t["up"] for t in serve.targets()["targets"]), demanded.split()[0])
+            exporter.authorization = "Bearer another"
+            serve = Serve("--scrape-targets", exporter.address, "--scrape-interval", "1s", "--scrape-timeout", "900ms")
+            with serve:
+                wait_until(lambda: any(t["up"] is False for t in serve.targets()["targets"]), "a refusal")
+                self.assertIn("401", serve.targets()["targets"][0]["error"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -248,6 +248,15 @@ class Service {
       delivery_ = std::make_unique<Delivery>(*ingest_, [this](const std::string& line) { say(env_, line); });
     }
     FLOPSIGHT_RETURN_IF_ERROR(start_telling());
+    routes_->set_telling([this] {
+      TellingHealth health;
+      if (slurm_) health.slurm = slurm_->health();
+      for (const FollowedFile& file : logs_ ? logs_->files() : std::vector<FollowedFile>()) {
+        ++health.logs_followed;
+        health.logs_failing += file.error.empty() ? 0U : 1U;
+      }
+      return health;
+    });
     routes_->set_ready(true);
     return {};
   }
@@ -272,6 +281,7 @@ class Service {
         flush(now);
         next_flush = ingest_->more() ? now : flush_after(now);
       }
+      if ((now - forgotten_).value > 3600) forget(now);
       // The store is free in between, for questions.
       if (ingest_->maintain(now)) continue;
     }
@@ -334,6 +344,16 @@ class Service {
     if (slurm != slurm_trouble_) say(env_, slurm.empty() ? "Slurm answers again" : "Slurm: " + slurm);
     slurm_trouble_ = slurm;
     for (const std::string& note : logs_ ? logs_->take_notes() : std::vector<std::string>()) say(env_, "log not kept: " + note);
+  }
+
+  // Jobs and steps as old as the oldest rollups.
+  void forget(units::Instant now) {
+    forgotten_ = now;
+    for (bool more = true; more;) {
+      const auto forgot = jobs_->book().forget(now - loaded_.config.retention_coarse);
+      if (!forgot.ok()) say(env_, "book of jobs: " + forgot.error().message);
+      more = forgot.ok() && *forgot;
+    }
   }
 
   base::Status read_jobs_file() {
@@ -424,6 +444,7 @@ class Service {
   std::mutex telling_mutex_;
   std::string telling_trouble_;  // telling_mutex_
   std::string slurm_trouble_;
+  units::Instant forgotten_;
   std::unique_ptr<LogReading> logs_;
   std::unique_ptr<SlurmPoller> slurm_;
   std::unique_ptr<Routes> routes_;

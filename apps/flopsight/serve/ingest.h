@@ -228,6 +228,7 @@ class Ingest {
   std::atomic<bool> store_simulated_{false};
   std::atomic<bool> more_{false};
   void look_at_store();  // store_mutex_ held
+  std::string maintain_trouble_;  // store_mutex_
 
   base::Result<std::unique_ptr<store::Store>> open_store();
   base::Status open_engine();

@@ -186,6 +186,13 @@ bool Ingest::maintain(units::Instant now) {
   if (store_ == nullptr) return false;
   const auto more = store_->maintain(now, options_.retention);
   look_at_store();
+  // Once, not every second.
+  const std::string trouble = more.ok() ? "" : "housekeeping of the store: " + more.error().message;
+  if (trouble != maintain_trouble_ && !trouble.empty()) {
+    const std::scoped_lock fleet(fleet_mutex_);
+    notes_.push_back(trouble);
+  }
+  maintain_trouble_ = trouble;
   return more.ok() && *more;
 }
 

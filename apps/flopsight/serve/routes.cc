@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <tuple>
 
 #include "base/text.h"
 #include "serve/job_answers.h"
@@ -255,6 +256,8 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
     inputs.slot = settings.config.rollup_slot;
     inputs.per_gpu = settings.config.metrics_per_gpu;
     inputs.server = server_counters_();
+    if (telling_) inputs.telling = telling_();
+    if (const auto counts = jobs_.book().counts(); counts.ok()) std::tie(inputs.jobs_told, inputs.steps_reported) = *counts;
     {
       const std::scoped_lock lock(mutex_);
       inputs.queries = counters_;

@@ -36,6 +36,8 @@ class Routes {
   std::optional<net::ServerResponse> head(const net::ServerRequest& head) const;
   net::ServerResponse handle(const net::ServerRequest& request);
 
+  // For /metrics; before the first request.
+  void set_telling(std::function<TellingHealth()> telling) { telling_ = std::move(telling); }
   // New settings from the next request on.
   void replace(RouteSettings settings);
   // Until then, and after it, only /healthz and what else is for anybody is answered.
@@ -60,6 +62,7 @@ class Routes {
   std::function<units::Instant()> now_;
   std::function<std::string()> targets_;
   std::function<net::ServerCounters()> server_counters_;
+  std::function<TellingHealth()> telling_;
   mutable std::mutex mutex_;
   std::shared_ptr<const RouteSettings> settings_;
   mutable QueryCounters counters_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "serve/local_exporters.h"
 #include "serve/scraper.h"
 
@@ -18,10 +20,31 @@ std::chrono::milliseconds milliseconds_of(units::Seconds seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds.value * 1000));
 }
 
+// What lies in these files may have changed under the same name.
+bool has_access(const ServeConfig& c) {
+  return !c.scrape_bearer_token_file.empty() || !c.scrape_basic_user.empty() || !c.scrape_ca_file.empty() ||
+         !c.scrape_cert_file.empty() || c.scrape_insecure_skip_verify;
+}
+
 bool is_same(const ServeConfig& a, const ServeConfig& b) {
   return a.scrape_targets == b.scrape_targets && a.scrape_files == b.scrape_files && a.scrape_dns == b.scrape_dns &&
          a.scrape_interval.value == b.scrape_interval.value && a.scrape_timeout.value == b.scrape_timeout.value &&
-         a.scrape_targets_max == b.scrape_targets_max && a.scrape_shard == b.scrape_shard && a.scrape_shards == b.scrape_shards;
+         a.scrape_targets_max == b.scrape_targets_max && a.scrape_shard == b.scrape_shard && a.scrape_shards == b.scrape_shards && !has_access(a) && !has_access(b);
+}
+
+base::Result<net::HttpOptions> access_of(const ServeConfig& c) {
+  net::HttpOptions http;
+  const auto path = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  if (!c.scrape_bearer_token_file.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string token, base::read_file(c.scrape_bearer_token_file));
+    http.auth.bearer_token = std::string(base::trim(token));
+  }
+  if (!c.scrape_basic_user.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string password, base::read_file(c.scrape_basic_password_file));
+    http.auth.basic = {c.scrape_basic_user, std::string(base::trim(password))};
+  }
+  http.tls = {path(c.scrape_ca_file), path(c.scrape_cert_file), path(c.scrape_key_file), std::nullopt, c.scrape_insecure_skip_verify};
+  return http;
 }
 
 Value json_of(const TargetHealth& health) {
@@ -63,6 +86,7 @@ base::Status ScrapeService::State::begin(const ServeConfig& wanted) {
   options.discovery.shard_count = static_cast<std::uint32_t>(wanted.scrape_shards);
   options.interval = milliseconds_of(wanted.scrape_interval);
   options.timeout = milliseconds_of(wanted.scrape_timeout);
+  FLOPSIGHT_ASSIGN_OR_RETURN(options.http, access_of(wanted));
   std::unique_ptr<Scraper> next;
   if (!options.discovery.targets.empty() || !options.discovery.file_sd.empty() || !options.discovery.dns.empty()) {
     const auto sink = [this](const Scrape& scrape) {

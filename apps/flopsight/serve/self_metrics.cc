@@ -89,6 +89,21 @@ void add_fleet(Page& page, const Ingest& ingest, const SelfMetricsInputs& in, co
   for (Page* part : {&job_page, &held_page, &gpu_page}) page.append(part->take());
 }
 
+void add_telling(Page& page, const SelfMetricsInputs& in) {
+  const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
+  page.one("flopsight_jobs_told", "gauge", "runs of jobs in the book", n(in.jobs_told));
+  page.one("flopsight_steps_reported", "gauge", "steps that jobs reported, in the book", n(in.steps_reported));
+  page.one("flopsight_training_logs", "gauge", "logs of training jobs that are followed", n(in.telling.logs_followed));
+  page.one("flopsight_training_logs_failing", "gauge", "of these, such that could not be read", n(in.telling.logs_failing));
+  if (!in.telling.slurm) return;
+  const SlurmHealth& slurm = *in.telling.slurm;
+  page.one("flopsight_slurm_up", "gauge", "1: the last question to Slurm was answered in full",
+           slurm.polls > 0 && slurm.failures_in_a_row == 0 ? 1 : 0);
+  page.one("flopsight_slurm_polls_total", "counter", "questions to Slurm", n(slurm.polls));
+  page.one("flopsight_slurm_failures_total", "counter", "of these, such that failed in part or whole", n(slurm.failures));
+  page.one("flopsight_slurm_unreadable_jobs", "gauge", "jobs of the last answer that could not be read", n(slurm.problems));
+}
+
 void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {
   const IngestCounters c = ingest.counters();
   const IngestHealth h = ingest.health();
@@ -148,6 +163,7 @@ std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, cons
   Page page;
   add_fleet(page, ingest, in, caller);
   add_ingest(page, ingest, in);
+  add_telling(page, in);
   add_engine(page, ingest);
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
   page.one("flopsight_http_connections", "gauge", "open connections", n(in.server.connections_open));

@@ -1,11 +1,13 @@
 #pragma once
 // The service's own /metrics: OFU of jobs and GPUs in the last closed slots, and its health, in Prometheus' text format.
 
+#include <optional>
 #include <string>
 
 #include "serve/access.h"
 #include "serve/ingest.h"
 #include "net/http_server.h"
+#include "serve/slurm_poller.h"
 
 namespace flopsight::app {
 
@@ -17,12 +19,22 @@ struct QueryCounters {
   std::uint64_t over_limit = 0;    // 413 and 422
 };
 
+// Of what the service asks and reads about jobs.
+struct TellingHealth {
+  std::optional<SlurmHealth> slurm;  // none: not asked
+  std::uint64_t logs_followed = 0;
+  std::uint64_t logs_failing = 0;
+};
+
 struct SelfMetricsInputs {
   units::Instant now;
   units::Seconds slot{60};
   bool per_gpu = true;
   net::ServerCounters server;
   QueryCounters queries;
+  TellingHealth telling;
+  std::uint64_t jobs_told = 0;       // in the book
+  std::uint64_t steps_reported = 0;  // in the book
 };
 
 // Only what the caller may see of jobs; GPUs for callers who see all.

@@ -139,6 +139,13 @@ std::vector<Row> service_rows() {
       count("scrape.shard", &Config::scrape_shard, "of several processes that share the targets, which this is (from 0)"),
       count("scrape.shards", &Config::scrape_shards, "how many processes share the targets"),
       flag("scrape.discover", &Config::scrape_discover, "look for exporters on this machine"),
+      text("scrape.bearer-token-file", &Config::scrape_bearer_token_file, "a file", "bearer token for all targets"),
+      text("scrape.basic-user", &Config::scrape_basic_user, "a name", "user of basic authentication, for all targets"),
+      text("scrape.basic-password-file", &Config::scrape_basic_password_file, "a file", "its password"),
+      text("scrape.ca-file", &Config::scrape_ca_file, "a file", "PEM of the certificate authority of https targets"),
+      text("scrape.cert-file", &Config::scrape_cert_file, "a file", "PEM of the client certificate"),
+      text("scrape.key-file", &Config::scrape_key_file, "a file", "PEM of its key"),
+      flag("scrape.insecure-skip-verify", &Config::scrape_insecure_skip_verify, "do not verify the targets' certificates"),
       duration("rollup.slot", &Config::rollup_slot, "length of a rollup; a store keeps the one it was made with"),
       duration("rollup.late", &Config::rollup_late, "how long a slot waits for late samples"),
       duration("rollup.idle", &Config::rollup_idle, "after which a silent GPU is closed out"),
@@ -391,6 +398,20 @@ std::optional<ListenAddress> parse_listen(std::string_view text) {
 
 namespace {
 
+base::Status check_scrape_access(const ServeConfig& c) {
+  const auto wrong = [](const std::string& what) { return base::Error{base::ErrorCode::kInvalid, what}; };
+  if (c.scrape_basic_user.empty() != c.scrape_basic_password_file.empty()) {
+    return wrong("scrape.basic-user and scrape.basic-password-file belong together");
+  }
+  if (!c.scrape_basic_user.empty() && !c.scrape_bearer_token_file.empty()) {
+    return wrong("scrape.basic-user beside scrape.bearer-token-file, expected one of them");
+  }
+  if (c.scrape_cert_file.empty() != c.scrape_key_file.empty()) {
+    return wrong("scrape.cert-file and scrape.key-file belong together");
+  }
+  return {};
+}
+
 base::Status check_slurm(const ServeConfig& c) {
   const auto wrong = [](const std::string& what) { return base::Error{base::ErrorCode::kInvalid, what}; };
   const std::string& url = c.slurm_rest_url;
@@ -426,9 +447,12 @@ base::Status check_config(const ServeConfig& c) {
     return wrong("retention: expected fine <= middle <= coarse");
   }
   FLOPSIGHT_RETURN_IF_ERROR(check_limits(c));
+  FLOPSIGHT_RETURN_IF_ERROR(check_scrape_access(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_slurm(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_engine(c));
   for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs, c.slurm_rest_token_file,
+                                  c.training_logs, c.scrape_bearer_token_file,
+                                  c.scrape_basic_password_file, c.scrape_ca_file, c.scrape_cert_file, c.scrape_key_file,
                                   c.engine_bearer_token_file, c.engine_basic_password_file, c.engine_ca_file, c.engine_cert_file,
                                   c.engine_key_file}) {
     if (path.empty()) continue;

@@ -31,6 +31,13 @@ struct ServeConfig {
   std::uint64_t scrape_shard = 0;
   std::uint64_t scrape_shards = 1;
   bool scrape_discover = false;
+  std::string scrape_bearer_token_file;
+  std::string scrape_basic_user;
+  std::string scrape_basic_password_file;
+  std::string scrape_ca_file;
+  std::string scrape_cert_file;
+  std::string scrape_key_file;
+  bool scrape_insecure_skip_verify = false;
 
   bool slurm_commands = false;
   std::string slurm_command_folder;

@@ -150,6 +150,9 @@ TEST_F(Config, an_engine_is_an_address_and_how_to_speak_to_it) {
   }
   EXPECT_THAT(check([](ServeConfig& c) { c.engine_write_url = "http://vm/w"; }), HasSubstr("expected engine.url"));
   EXPECT_THAT(with([](ServeConfig& c) { c.retention_bytes = 1; }), HasSubstr("retention.bytes"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.scrape_basic_user = "u"; }), HasSubstr("belong together"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.scrape_cert_file = "/c"; }), HasSubstr("belong together"));
+  EXPECT_THAT(with([](ServeConfig& c) { c.scrape_bearer_token_file = "/nonexistent"; }), HasSubstr("/nonexistent"));
   EXPECT_THAT(with([](ServeConfig& c) { c.engine_basic_user = "u"; }), HasSubstr("belong together"));
   EXPECT_THAT(with([](ServeConfig& c) { c.engine_key_file = "/k"; }), HasSubstr("belong together"));
   EXPECT_THAT(with([](ServeConfig& c) { c.engine_headers = {"nothing"}; }), HasSubstr("engine.headers"));

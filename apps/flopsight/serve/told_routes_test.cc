@@ -132,6 +132,21 @@ TEST_F(Telling, steps_have_a_limit) {
   EXPECT_EQ(parse_told_steps(body + R"({"step_seconds":1}])").error().code, base::ErrorCode::kLimit);
 }
 
+TEST_F(Telling, is_counted_in_the_services_own_metrics) {
+  post("/api/v1/jobs", R"([{"id": 7, "start": 1699990000}, {"id": 8, "start": 1699990000}])");
+  post("/api/v1/jobs/7/mfu", R"([{"step": 1, "mfu_ratio": 0.4}, {"step": 2, "mfu_ratio": 0.4}, {"step": 3, "mfu_ratio": 0.4}])");
+  TellingHealth health;
+  health.slurm.emplace();
+  health.slurm->polls = 5;
+  health.slurm->failures_in_a_row = 1;
+  routes_->set_telling([&] { return health; });
+  const std::string page = ask("GET", "/metrics", "", "reader-token-0001").body;
+  EXPECT_THAT(page, HasSubstr("\nflopsight_jobs_told 2\n"));
+  EXPECT_THAT(page, HasSubstr("\nflopsight_steps_reported 3\n"));
+  EXPECT_THAT(page, HasSubstr("\nflopsight_slurm_up 0\n"));
+  EXPECT_THAT(page, HasSubstr("\nflopsight_slurm_polls_total 5\n"));
+}
+
 TEST_F(Telling, only_who_may_write_may_tell) {
   EXPECT_EQ(ask("POST", "/api/v1/jobs", "[]", "reader-token-0001").status, 403);
   EXPECT_EQ(ask("POST", "/api/v1/jobs/a/mfu", "{}", "reader-token-0001").status, 403);
