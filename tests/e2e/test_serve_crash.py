@@ -57,8 +57,8 @@ class Crash(unittest.TestCase):
                     servers.wait_until(lambda: sender.poll() is not None or
                                        service.metric("flopsight_samples_total") > enough, "samples")
                 else:  # in the middle of a flush, or at its end
-                    size, grown = journal_size(), moments.choice((1, 4096, 40_000, 200_000))
-                    servers.wait_until(lambda: not 0 <= journal_size() - size < grown, "flush")
+                    size, grown = journal_size(), moments.choice((1, 4096, 20_000, 80_000))
+                    servers.wait_until(lambda: sender.poll() is not None or not 0 <= journal_size() - size < grown, "flush")
                 service.kill()
                 sender.kill()
                 sender.communicate()
