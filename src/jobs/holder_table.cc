@@ -42,6 +42,12 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
   return at->second;
 }
 
+HolderTable HolderTable::mapped(const std::function<samples::Holder(const samples::Holder&)>& change) const {
+  HolderTable out;
+  for (const samples::Holder& holder : holders_) out.holders_.push_back(change(holder));
+  return out;
+}
+
 JobTable::JobTable(std::vector<JobRecord> records) : records_(std::move(records)) {
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     for (const std::string& host : records_[i].hosts) by_short_host_[short_host(host)].push_back(i);

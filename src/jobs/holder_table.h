@@ -3,6 +3,7 @@
 // Threads: one table, one thread.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -20,6 +21,8 @@ class HolderTable {
   samples::HolderId intern(const samples::Holder& holder);
   const samples::Holder& at(samples::HolderId id) const { return holders_[id]; }
   std::size_t size() const { return holders_.size(); }
+  // The same ids, each for what `change` makes of its holder: pods for the job that they are part of.
+  HolderTable mapped(const std::function<samples::Holder(const samples::Holder&)>& change) const;
 
  private:
   std::vector<samples::Holder> holders_;

@@ -23,6 +23,7 @@
 #include "catalog/metrics.h"
 #include "jobs/holder_table.h"
 #include "jobs/label_rules.h"
+#include "jobs/owners.h"
 #include "samples/gpu.h"
 #include "samples/quality.h"
 
@@ -44,6 +45,9 @@ class Collector {
   // One sample. `time` is when; for scrapes without timestamps pass timed = false and a number that is the
   // same for all samples of one scrape. Samples of metrics that are no GPU's are skipped.
   void add(BindingId binding, std::string_view raw_metric, units::Instant time, bool timed, double raw);
+
+  // What samples of kube-state-metrics among the others say of pods.
+  jobs::OwnerTable& owners() { return owners_; }
 
   // Hands the timelines over and starts anew. GPUs in order of first sight.
   std::vector<samples::GpuTimeline> take();
@@ -79,6 +83,7 @@ class Collector {
   const jobs::LabelRules& rules_;
   jobs::HolderTable& holders_;
   samples::QualityLog& quality_;
+  jobs::OwnerTable owners_;
   std::vector<Binding> bindings_;
   std::vector<Gpu> gpus_;
   std::unordered_map<std::string, std::uint32_t> gpu_by_key_;

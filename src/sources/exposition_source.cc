@@ -15,6 +15,12 @@ class Sink : public wire::ExpositionSink {
       : scrape_(scrape), collector_(collector), quality_(quality) {}
 
   void sample(const wire::ExpositionSample& sample) override {
+    if (jobs::OwnerTable::wants(sample.metric)) {
+      labels_.clear();
+      for (const wire::Label& label : sample.labels->labels) labels_.push_back({label.name, label.value});
+      collector_.owners().learn(sample.metric, labels_, sample.value);
+      return;
+    }
     const Collector::BindingId binding = binding_of(*sample.labels);
     const bool timed = sample.timestamp_milliseconds.has_value();
     collector_.add(binding, sample.metric,

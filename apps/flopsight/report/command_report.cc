@@ -4,6 +4,7 @@
 
 #include "serve/answer.h"
 #include "base/text.h"
+#include "jobs/grouping.h"
 #include "parse_file.h"
 #include "report/report_sources.h"
 #include "store/store.h"
@@ -132,8 +133,12 @@ int run_report(const ReportArguments& a, const Env& env) {
   options.prices = settings.prices;
   options.source = source.name;
   options.assumptions = source.assumptions;
-  const analysis::Report report =
-      analysis::build_report(source.fleet, source.holders, std::move(source.quality), options);
+  // The pods of one owner are one job.
+  const jobs::HolderTable holders = source.holders.mapped([&](const samples::Holder& holder) {
+    return jobs::Grouping().group_of(
+        holder, [&](const std::string& name_space, const std::string& pod) { return source.owners.owner_of(name_space, pod); });
+  });
+  const analysis::Report report = analysis::build_report(source.fleet, holders, std::move(source.quality), options);
   print(report, a.format, env);
   return kExitDone;
 }

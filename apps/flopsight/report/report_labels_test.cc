@@ -234,5 +234,23 @@ TEST(ReportLabels, text_from_outside_reaches_the_terminal_without_control_charac
   EXPECT_EQ(text(r, "groups.0.key.job"), "a\x1b[31mred\nnext");
 }
 
+TEST(ReportLabels, pods_of_one_owner_are_one_job_where_kube_state_metrics_is_among_the_scrapes) {
+  const auto gpu = [](int n, const std::string& pod) {
+    const std::string labels = "{gpu=\"" + std::to_string(n) + "\",UUID=\"GPU-" + std::to_string(n) +
+                               "\",modelName=\"NVIDIA H100 80GB HBM3\",exported_pod=\"" + pod + "\",exported_namespace=\"ml\"} ";
+    return "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" + labels + "0.4\nDCGM_FI_DEV_SM_CLOCK" + labels + "1830\n";
+  };
+  const auto owner = [](const std::string& pod) {
+    return "kube_pod_owner{namespace=\"ml\",pod=\"" + pod + "\",owner_kind=\"PyTorchJob\",owner_name=\"llama\",owner_is_controller=\"true\"} 1\n";
+  };
+  const Value r = report(test::Input{{gpu(0, "llama-worker-0") + gpu(1, "llama-worker-1") + gpu(2, "other"),
+                                      owner("llama-worker-0") + owner("llama-worker-1")}, {}, {}});
+  std::vector<std::string> jobs;
+  for (std::size_t i = 0; i < test::count(r, "groups"); ++i) jobs.push_back(test::text(r, "groups." + std::to_string(i) + ".key.job"));
+  std::sort(jobs.begin(), jobs.end());
+  EXPECT_EQ(jobs, (std::vector<std::string>{"llama", "other"}));
+  EXPECT_EQ(test::number(r, "fleet.gpu_count"), 3);
+}
+
 }  // namespace
 }  // namespace flopsight::app

@@ -23,6 +23,7 @@ base::Status roll_files(const std::vector<std::string>& paths, const ReportSetti
     FLOPSIGHT_RETURN_IF_ERROR(
         sources::collect_scrape({path, "", std::move(bytes), ordinal++}, collector, out.quality));
   }
+  out.owners = std::move(collector.owners());
   out.fleet = rollups::roll_fleet(collector.take(), settings.fleet, settings.jobs, out.holders, out.quality);
   return {};
 }
@@ -59,6 +60,7 @@ base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSett
   if (failures.size() == urls.size()) return failures.front();
   rollups::FleetOptions options = settings.fleet;
   options.integrate.instant = now;
+  out.owners = std::move(collector.owners());
   out.fleet = rollups::roll_fleet(collector.take(), options, settings.jobs, out.holders, out.quality);
   return {};
 }

@@ -8,6 +8,7 @@
 #include "command_line.h"
 #include "env.h"
 #include "jobs/label_rules.h"
+#include "jobs/owners.h"
 #include "net/http_client.h"
 #include "rollups/fleet.h"
 
@@ -27,6 +28,7 @@ struct SourceResult {
   std::string name;  // "file a.prom", "3 endpoints", "http://prom:9090 (Prometheus 2.42.0)"
   rollups::Fleet fleet;
   jobs::HolderTable holders;
+  jobs::OwnerTable owners;  // of pods, where kube-state-metrics was among the samples
   samples::QualityLog quality;
   std::vector<std::string> assumptions;
 
