@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "import/import_sources.h"
 #include "parse_file.h"
+#include "serve/job_service.h"
 #include "serve/serve_config.h"
 
 namespace flopsight::app {
@@ -124,6 +125,10 @@ Status import(const ImportArguments& a, const Env& env, bool& all_taken) {
   const units::Instant now = env.now();
   FLOPSIGHT_ASSIGN_OR_RETURN(const units::Window window, window_of(a, files, settings.config, now));
   FLOPSIGHT_ASSIGN_OR_RETURN(const auto ingest, Ingest::open(ingest_options(settings, window), settings.rules));
+  // Jobs that were told before the samples come have their GPUs to the second.
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<JobService> jobs, JobService::open(settings.config.store, false));
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<jobs::JobRecord> records, jobs->records(window));
+  ingest->set_jobs(std::move(records));
   ImportFeed feed(*ingest, settings.rules, settings.config.rollup_slot, now);
   FLOPSIGHT_RETURN_IF_ERROR(check_window(feed, window, settings.config.store));
   {

@@ -174,6 +174,20 @@ TEST(Import, options_that_do_not_fit_are_refused) {
   EXPECT_THAT(error_of({"--victoria-metrics", "http://p", "--since", "1h", "--step", "60s"}), HasSubstr("--step needs --prometheus"));
 }
 
+TEST(Import, jobs_that_were_told_before_have_their_gpus_to_the_second) {
+  const TempFolder folder;
+  const std::string store = folder.path() + "/store";
+  const std::string labels = h100("GPU-1", "n1", "0", "");
+  const std::string path = folder.write("a.prom", series(kTensor, labels, 15, times(40, "0.5")) + series(kClock, labels, 15, times(40, "1500")));
+  const std::string jobs = folder.write(
+      "jobs.json", R"([{"cluster": "c1", "id": 7, "hosts": "n1", "gpus": ["0"], "start": "2026-11-29T10:01:07Z", "end": "2026-11-29T10:05:03Z"}])");
+  ASSERT_EQ(run_program({"jobs", "import", "--store", store, jobs}).exit_code, 0);
+  const Answer answer = import_file(store, path);
+  ASSERT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_EQ(totals_of(store)["7"].allocated, 236'000'000);
+  EXPECT_EQ(totals_of(store)[""].allocated, 600'000'000 - 236'000'000);
+}
+
 TEST(Import, a_store_in_use_is_not_touched) {
   const TempFolder folder;
   const std::string store = folder.path() + "/store";
