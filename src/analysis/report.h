@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/mfu_comparison.h"
 #include "analysis/prices.h"
 #include "jobs/holder_table.h"
 #include "rollups/fleet.h"
@@ -64,6 +65,7 @@ struct Group {
   Waterfall waterfall;
   std::string absent_reason;   // why most of the unmeasured time is so; empty without any
   double weight_seconds = 0;   // what was lost, for ordering
+  std::optional<double> reported_mfu_ratio = {};  // by the job itself, over the time that it reported
 };
 
 struct GpuRow {
@@ -94,6 +96,7 @@ struct Report {
   std::vector<GpuRow> gpus;
   std::vector<samples::QualityEntry> quality;
   std::vector<std::string> assumptions;
+  std::optional<MfuComparison> mfu;  // where jobs reported theirs
 };
 
 struct ReportOptions {

@@ -19,6 +19,7 @@ Object group(const analysis::Group& g) {
   out.reserve(kGroupMembers);
   out.emplace_back("key", std::move(key));
   add_summary(out, g.summary);
+  if (g.reported_mfu_ratio) out.emplace_back("reported_mfu_ratio", g.reported_mfu_ratio);
   out.emplace_back("absent_reason", text_or_null(g.absent_reason));
   out.emplace_back("waterfall", waterfall_json(g.waterfall));
   return out;
@@ -48,6 +49,7 @@ std::string report_json(const analysis::Report& report) {
   root.emplace_back("gpus", std::move(gpus));
   root.emplace_back("quality", quality_json(report.quality));
   root.emplace_back("assumptions", strings(report.assumptions));
+  if (report.mfu) root.emplace_back("mfu", mfu_object(*report.mfu));
   return base::json::dump(root) + "\n";
 }
 

@@ -66,6 +66,25 @@ void add_row(std::vector<Column>& columns, const std::string& name, const analys
   for (std::size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back(cells[i]);
 }
 
+Column reported_column(const analysis::Report& report) {
+  Column column{"MFU*", {}};
+  for (const analysis::Group& group : report.groups) column.cells.push_back(percent(group.reported_mfu_ratio));
+  if (report.groups_omitted_count > 0) column.cells.emplace_back("");
+  column.cells.emplace_back(kUnknownCell);
+  return column;
+}
+
+std::string mfu_text(const analysis::MfuAgreement& agreement) {
+  std::string out = "* as jobs report it, by their own FLOPs formula and peak";
+  if (agreement.error_mean_ratio) {
+    out += fmt::format("; {} {} it: mean difference to OFU {:.1f} points, {:.0f} % within 10 points", agreement.job_count,
+                       agreement.job_count == 1 ? "job reports" : "jobs report", *agreement.error_mean_ratio * 100,
+                       *agreement.within_10_points_ratio * 100);
+  }
+  if (agreement.pearson_ratio) out += fmt::format(", r = {:.2f}", *agreement.pearson_ratio);
+  return out + "\n\n";
+}
+
 // "where the time went: 31.8 % delivered, 4.5 % clock, …", of the allocated time.
 std::string waterfall_text(const analysis::Waterfall& w, bool has_window) {
   std::string out;
@@ -115,11 +134,13 @@ std::string report_table(const analysis::Report& report) {
   const std::size_t fleet_row = columns[0].cells.size();
   add_row(columns, "fleet", report.fleet, decimals);
   drop_unknown(columns, 7);
+  if (report.mfu) columns.insert(columns.begin() + 3, reported_column(report));
   std::string out = fmt::format("{}, {}\n\n", base::printable(report.source),
                                 report.window ? units::to_rfc3339(report.window->start) + " to " +
                                                     units::to_rfc3339(report.window->end)
                                               : std::string("an instant"));
   out += render(columns, fleet_row) + "\n";
+  if (report.mfu) out += mfu_text(report.mfu->without_known_wrong);
   if (report.fleet.ofu_ratio) out += waterfall_text(report.fleet_waterfall, report.window.has_value());
   out += unmeasured_text(report);
   out += "Assumed\n";

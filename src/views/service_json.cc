@@ -64,15 +64,6 @@ Object job_object(const analysis::JobAnswer& job) {
   return out;
 }
 
-Object agreement_json(const analysis::MfuAgreement& agreement) {
-  return {{"job_count", agreement.job_count},
-          {"pearson_ratio", agreement.pearson_ratio},
-          {"spearman_ratio", agreement.spearman_ratio},
-          {"error_mean_ratio", agreement.error_mean_ratio},
-          {"within_5_points_ratio", agreement.within_5_points_ratio},
-          {"within_10_points_ratio", agreement.within_10_points_ratio}};
-}
-
 std::string finish(Object& out, const AnswerHead& head) {
   out.emplace_back("quality", quality_json(head.quality));
   return base::json::dump(out, 0) + "\n";
@@ -142,25 +133,7 @@ std::string gpus_json(const AnswerHead& head, const std::string& id, const std::
 std::string mfu_json(const AnswerHead& head, const analysis::MfuComparison& comparison, std::uint64_t jobs_without_mfu,
                      std::uint64_t jobs_without_ofu) {
   Object out = head_json(head);
-  out.emplace_back("all", agreement_json(comparison.all));
-  out.emplace_back("without_known_wrong", agreement_json(comparison.without_known_wrong));
-  Array sizes;
-  for (const auto& size : comparison.by_size) {
-    Object row{{"gpu_count_min", size.gpu_count_min}, {"gpu_count_max", size.gpu_count_max}};
-    for (auto& [key, value] : agreement_json(size.agreement)) row.emplace_back(key, std::move(value));
-    sizes.emplace_back(std::move(row));
-  }
-  out.emplace_back("by_size", std::move(sizes));
-  Array points;
-  for (const analysis::MfuPoint& point : comparison.points) {
-    points.emplace_back(Object{{"job", point.job},
-                               {"namespace", text_or_null(point.name_space)},
-                               {"gpu_count", point.gpu_count},
-                               {"reported_mfu_ratio", point.mfu_ratio},
-                               {"ofu_ratio", point.ofu_ratio},
-                               {"formula_known_wrong", point.formula_known_wrong}});
-  }
-  out.emplace_back("points", std::move(points));
+  for (auto& [key, value] : mfu_object(comparison)) out.emplace_back(key, std::move(value));
   out.emplace_back("jobs_without_mfu", jobs_without_mfu);
   out.emplace_back("jobs_without_ofu", jobs_without_ofu);
   return finish(out, head);

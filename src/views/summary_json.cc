@@ -88,4 +88,41 @@ Object window_json(const std::optional<units::Window>& window) {
   return out;
 }
 
+namespace {
+
+Object agreement_json(const analysis::MfuAgreement& agreement) {
+  return {{"job_count", agreement.job_count},
+          {"pearson_ratio", agreement.pearson_ratio},
+          {"spearman_ratio", agreement.spearman_ratio},
+          {"error_mean_ratio", agreement.error_mean_ratio},
+          {"within_5_points_ratio", agreement.within_5_points_ratio},
+          {"within_10_points_ratio", agreement.within_10_points_ratio}};
+}
+
+}  // namespace
+
+Object mfu_object(const analysis::MfuComparison& comparison) {
+  Object out;
+  out.emplace_back("all", agreement_json(comparison.all));
+  out.emplace_back("without_known_wrong", agreement_json(comparison.without_known_wrong));
+  Array sizes;
+  for (const auto& size : comparison.by_size) {
+    Object row{{"gpu_count_min", size.gpu_count_min}, {"gpu_count_max", size.gpu_count_max}};
+    for (auto& [key, value] : agreement_json(size.agreement)) row.emplace_back(key, std::move(value));
+    sizes.emplace_back(std::move(row));
+  }
+  out.emplace_back("by_size", std::move(sizes));
+  Array points;
+  for (const analysis::MfuPoint& point : comparison.points) {
+    points.emplace_back(Object{{"job", point.job},
+                               {"namespace", text_or_null(point.name_space)},
+                               {"gpu_count", point.gpu_count},
+                               {"reported_mfu_ratio", point.mfu_ratio},
+                               {"ofu_ratio", point.ofu_ratio},
+                               {"formula_known_wrong", point.formula_known_wrong}});
+  }
+  out.emplace_back("points", std::move(points));
+  return out;
+}
+
 }  // namespace flopsight::views

@@ -1,8 +1,10 @@
 #include "report/command_report.h"
 
+#include <map>
 #include <ostream>
 
 #include "serve/answer.h"
+#include "serve/mfu_answers.h"
 #include "base/text.h"
 #include "jobs/grouping.h"
 #include "parse_file.h"
@@ -63,6 +65,25 @@ void print(const analysis::Report& report, ReportFormat format, const Env& env) 
   }
 }
 
+// The MFU that jobs report, beside their OFU; nothing where none does.
+base::Status add_reported(store::Store& stored, JobService& jobs, const AnswerSettings& answers, units::Window window,
+                          const Caller& caller, analysis::Report& report) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(MfuAnswer answer, answer_mfu(stored, jobs, answers, window, caller));
+  if (answer.comparison.points.empty()) return {};
+  std::map<std::pair<std::string, std::string>, double> mfu;
+  for (const analysis::MfuPoint& point : answer.comparison.points) mfu[{point.job, point.name_space}] = point.mfu_ratio;
+  for (analysis::Group& group : report.groups) {
+    std::pair<std::string, std::string> key;
+    for (const auto& [name, value] : group.key) {
+      if (name == "job") key.first = value.value_or("");
+      if (name == "namespace") key.second = value.value_or("");
+    }
+    if (const auto at = mfu.find(key); at != mfu.end()) group.reported_mfu_ratio = at->second;
+  }
+  report.mfu = std::move(answer.comparison);
+  return {};
+}
+
 // From what `flopsight serve` or `flopsight import` stored; also while the service runs.
 Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window) {
   store::SqliteStoreOptions how;
@@ -86,6 +107,9 @@ Result<analysis::Report> report_store(const ReportArguments& a, const ReportSett
                                                        units::to_rfc3339(window.end)};
   }
   report.source += " " + a.store_path;
+  if (jobs != nullptr && a.by == analysis::GroupBy::kJob) {
+    FLOPSIGHT_RETURN_IF_ERROR(add_reported(*stored, *jobs, answers, window, everybody, report));
+  }
   return report;
 }
 
