@@ -178,7 +178,10 @@ void Cell::merge(const Cell& other) {
   const auto later = std::max(last(*this), last(other));
   for (std::size_t i = 0; i < kCellFieldCount; ++i) {
     switch (kFields[i].merge) {
-      case Merge::kSum: values_[i] += other.values_[i]; break;
+      case Merge::kSum:
+        // Real sums are far from the limit; those of a damaged block may not be, and wrap.
+        values_[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(values_[i]) + static_cast<std::uint64_t>(other.values_[i]));
+        break;
       case Merge::kMin: values_[i] = std::min(values_[i], other.values_[i]); break;
       case Merge::kMax: values_[i] = std::max(values_[i], other.values_[i]); break;
       case Merge::kLatest: break;
