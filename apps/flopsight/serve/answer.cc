@@ -94,6 +94,8 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
                                               const std::vector<rollups::GpuTime>& unseen, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_sums(window));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, store.members(window, std::nullopt));
+  // An engine knows it only once it was asked.
+  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   std::map<store::ModelId, rollups::GpuTime> models;
   const auto for_all = [&](const std::function<void(rollups::GpuTime&, JobId)>& use) {
     for (const store::JobTotal& total : totals) {
@@ -136,7 +138,6 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
                                    "last, and not while it was silent for longer than rollup.gap");
   if (!caller.sees_all()) options.assumptions.emplace_back("only jobs that the caller may see");
   const bool needs_gpus = with_gpus || by == analysis::GroupBy::kHost || by == analysis::GroupBy::kGpu;
-  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   const jobs::Grouping::OwnerOf owner_of = jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf();
   Holders holders(store, caller, settings, owner_of);
   FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<rollups::GpuTime> unseen,
@@ -145,6 +146,7 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   rollups::Fleet fleet;
   fleet.window = window;
   FLOPSIGHT_RETURN_IF_ERROR(add_gpus(store, settings, window, holders, fleet, quality));
+  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   std::move(unseen.begin(), unseen.end(), std::back_inserter(fleet.gpus));
   return analysis::build_report(fleet, holders.table(), std::move(quality), options);
 }
