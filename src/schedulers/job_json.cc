@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json_mistake.h"
 #include "base/text.h"
 
 namespace flopsight::schedulers {
@@ -16,6 +17,7 @@ using base::Status;
 using base::json::Array;
 using base::json::Object;
 using base::json::Value;
+using base::json::wrong;
 
 Value time_or_null(const std::optional<units::Instant>& time) {
   return time ? Value(units::to_rfc3339(*time)) : Value();
@@ -32,15 +34,6 @@ Array strings(const std::vector<std::string>& texts) {
   Array out;
   for (const std::string& text : texts) out.emplace_back(text);
   return out;
-}
-
-Error wrong(std::string_view key, const Value& found, std::string_view expected) {
-  const std::string shown =
-      found.as_string() != nullptr   ? "\"" + base::printable(*found.as_string(), 40) + "\""
-      : found.as_number() != nullptr ? base::json::number_text(*found.as_number())
-                                     : std::string(found.kind());
-  return {ErrorCode::kInvalid,
-          std::string(key) + ": found " + shown + ", expected " + std::string(expected)};
 }
 
 Result<std::string> text_in(std::string_view key, const Value& value) {

@@ -1,27 +1,9 @@
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
-#include "schedulers/slurm.h"
+#include "schedulers/test_parsed.h"
 
-// Whatever is read: starts before ends, counts that agree with the hosts, and records that can be
-// made of it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace flopsight;
-  static const base::Zone kZone = base::Zone::find("Europe/Paris").value();
-  schedulers::SlurmOptions options;
-  options.zone = &kZone;
-  options.jobs_max = 1'000;
-  const auto parsed =
-      schedulers::read_scontrol_text({reinterpret_cast<const char*>(data), size}, options);
-  if (!parsed.ok()) return parsed.error().message.empty() ? (__builtin_trap(), 0) : 0;
-  if (parsed->problems.size() > parsed->problem_count) __builtin_trap();
-  for (const schedulers::Job& job : parsed->jobs) {
-    if (job.id.empty() || job.state.empty()) __builtin_trap();
-    if (job.start && job.end && *job.end < *job.start) __builtin_trap();
-    if (!job.start && (job.gpu_count || !job.allocations.empty())) __builtin_trap();
-    if (schedulers::to_records(job, parsed->nodes).records.size() > job.allocations.size())
-      __builtin_trap();
-  }
-  return 0;
+  using namespace flopsight::schedulers;
+  return test::check_reader(read_scontrol_text, data, size);
 }

@@ -1,5 +1,7 @@
 #include "store/sqlite_schema.h"
 
+#include "store/sqlite_transaction.h"
+
 namespace flopsight::store {
 namespace {
 
@@ -22,12 +24,6 @@ CREATE INDEX blocks_by_time ON blocks(
 CREATE TABLE checkpoint(
   id INTEGER PRIMARY KEY CHECK (id = 1), log_segment INTEGER NOT NULL, closed_until BLOB NOT NULL);
 )sql";
-
-base::Result<std::int64_t> number(Database& database, const char* sql) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(Statement statement, database.prepare(sql));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, statement.step());
-  return row ? statement.integer(0) : std::int64_t{0};
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "base/json_mistake.h"
 #include "base/text.h"
 
 namespace flopsight::app {
@@ -11,19 +12,11 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 using base::json::Value;
+using base::json::wrong;
 using training_logs::Exclusion;
 using training_logs::Step;
 
 constexpr std::size_t kSourceBytesMax = 200;
-
-Error wrong(std::string_view key, const Value& found, std::string_view expected) {
-  const std::string shown =
-      found.as_string() != nullptr   ? "\"" + base::printable(*found.as_string(), 40) + "\""
-      : found.as_number() != nullptr ? base::json::number_text(*found.as_number())
-                                     : std::string(found.kind());
-  return {ErrorCode::kInvalid,
-          std::string(key) + ": found " + shown + ", expected " + std::string(expected)};
-}
 
 base::Status figure_in(std::string_view key, const Value& value, std::optional<double>& out) {
   if (value.is_null()) return {};
