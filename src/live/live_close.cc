@@ -4,15 +4,12 @@
 
 #include "live/live_fleet.h"
 #include "rollups/screen.h"
+#include "units/milliseconds.h"
 
 namespace flopsight::live {
 namespace {
 
 using catalog::Metric;
-
-std::int64_t milliseconds(units::Seconds seconds) {
-  return static_cast<std::int64_t>(std::llround(seconds.value * 1000));
-}
 
 // Rows after a slot that can still say something of it: the next sample, the other end of a bridged label gap,
 // and enough steps to tell the cadence.
@@ -107,8 +104,8 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
   for (const rollups::Portion& portion : rolled.portions) {
     ClosedCell closed;
     closed.gpu = index;
-    closed.slot_start = units::Instant{window.start.unix_milliseconds / milliseconds(options_.slot) *
-                                       milliseconds(options_.slot)};
+    closed.slot_start = units::Instant{window.start.unix_milliseconds / units::milliseconds(options_.slot) *
+                                       units::milliseconds(options_.slot)};
     closed.holder = portion.holder;
     closed.cell = rollups::cell_of(portion.totals, is_first ? spread : rollups::ClockSpread{});
     using rollups::CellField;
@@ -128,13 +125,13 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
 void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything) {
   Gpu& gpu = gpus_[index];
   if (gpu.rows.empty() || gpu.away) return;
-  const std::int64_t slot = milliseconds(options_.slot);
-  const bool is_idle = everything || now.unix_milliseconds - gpu.arrived > milliseconds(options_.idle);
+  const std::int64_t slot = units::milliseconds(options_.slot);
+  const bool is_idle = everything || now.unix_milliseconds - gpu.arrived > units::milliseconds(options_.idle);
   const std::int64_t newest = gpu.rows.back().unix_milliseconds;
-  const std::int64_t step = milliseconds(step_of(gpu.rows, options_.fleet.integrate.step_default));
+  const std::int64_t step = units::milliseconds(step_of(gpu.rows, options_.fleet.integrate.step_default));
   // Closed out: the last sample holds for one step, in a slot of its own length.
   const std::int64_t last = newest + step;
-  std::int64_t limit = is_idle ? (last + slot - 1) / slot * slot : (newest - milliseconds(options_.late)) / slot * slot;
+  std::int64_t limit = is_idle ? (last + slot - 1) / slot * slot : (newest - units::milliseconds(options_.late)) / slot * slot;
   if (options_.closed_max) limit = std::min(limit, options_.closed_max->unix_milliseconds / slot * slot);
   if (gpu.closed_until >= limit) {
     if (is_idle) gpu.away = true;
@@ -162,7 +159,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     if (beyond > 0 && beyond < gpu.rows.size()) {
       const std::int64_t before = gpu.rows.at(beyond - 1).unix_milliseconds;
       const std::int64_t after = gpu.rows.at(beyond).unix_milliseconds;
-      if (after - before > milliseconds(options_.gap_attribution_max)) {
+      if (after - before > units::milliseconds(options_.gap_attribution_max)) {
         // It was away. Up to one step its last sample holds; then nothing, until the next one.
         if (window.start.unix_milliseconds >= before + step) {
           gpu.rows.drop_before(beyond);
@@ -193,7 +190,7 @@ void LiveFleet::drop_closed(Gpu& gpu) {
 }
 
 void LiveFleet::close_rests(const CellSink& sink) {
-  const std::int64_t slot = milliseconds(options_.slot);
+  const std::int64_t slot = units::milliseconds(options_.slot);
   for (auto& [parent, slots] : instance_microseconds_) {
     std::int64_t complete = std::numeric_limits<std::int64_t>::max();
     for (const GpuIndex instance : instances_[parent]) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "rollups/screen.h"
 #include "samples/judge.h"
+#include "units/milliseconds.h"
 
 namespace flopsight::live {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 using catalog::Metric;
 using samples::AbsentReason;
 using samples::Reading;
-
-std::int64_t milliseconds(units::Seconds seconds) {
-  return static_cast<std::int64_t>(std::llround(seconds.value * 1000));
-}
 
 void fill(std::string& into, const std::string& from) {
   if (into.empty()) into = from;
@@ -184,18 +181,18 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
   const catalog::MetricAlias* alias = alias_of(binding, metric, raw_metric);
   if (alias == nullptr) return said(AddResult::kNotOurs);
   Gpu& gpu = gpus_[binding.gpu];
-  if (time.unix_milliseconds > now.unix_milliseconds + milliseconds(options_.future_max)) {
+  if (time.unix_milliseconds > now.unix_milliseconds + units::milliseconds(options_.future_max)) {
     return said(AddResult::kTooNew);
   }
-  const std::int64_t slot = milliseconds(options_.slot);
+  const std::int64_t slot = units::milliseconds(options_.slot);
   if (!gpu.opened) {
     // Samples arrive in no order at first; a slot and the late window before the first one are still open.
-    gpu.closed_until = (time.unix_milliseconds - milliseconds(options_.late)) / slot * slot;
+    gpu.closed_until = (time.unix_milliseconds - units::milliseconds(options_.late)) / slot * slot;
     gpu.opened = true;
   }
   if (time.unix_milliseconds < std::max(gpu.closed_until, std::int64_t{0})) {
     // What was refused the first time must not come back as context.
-    const bool was_late = time.unix_milliseconds < gpu.newest - milliseconds(options_.late);
+    const bool was_late = time.unix_milliseconds < gpu.newest - units::milliseconds(options_.late);
     if (!replaying_ || time.unix_milliseconds < 0 || was_late) return said(AddResult::kTooOld);
   }
   if (gpu.rows.size() >= options_.rows_per_gpu_max && time.unix_milliseconds > gpu.rows.back().unix_milliseconds) {
