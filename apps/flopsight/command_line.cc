@@ -154,6 +154,14 @@ CommandLine checked(const Arguments& arguments, const std::string& command, cons
   return arguments;
 }
 
+template <typename Arguments, typename CommandTexts>
+CLI::App* add_command(CLI::App& app, const char* name, const char* does, void (*add)(CLI::App&, Arguments&, CommandTexts&), Arguments& arguments,
+                      CommandTexts& texts) {
+  CLI::App* command = app.add_subcommand(name, does);
+  add(*command, arguments, texts);
+  return command;
+}
+
 // Of the command that was asked about.
 std::string help_of(const CLI::App& app) {
   const CLI::App* asked = &app;
@@ -173,34 +181,31 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.require_subcommand(0, 1);
   ReportArguments report;
   Texts texts;
-  CLI::App* report_app = app.add_subcommand("report", "efficiency of a fleet: OFU by job, user, team, host, GPU or model");
-  add_report(*report_app, report, texts);
+  CLI::App* report_app = add_command(app, "report", "efficiency of a fleet: OFU by job, user, team, host, GPU or model", add_report, report, texts);
   DocsArguments docs;
   CLI::App* docs_app = app.add_subcommand("docs", "print a page of facts the program is built on");
   docs_app->add_option("page", docs.page, "metrics|attribution|gpus|configuration")->required();
   SimulateArguments simulate;
   SimulateTexts simulate_texts;
-  CLI::App* simulate_app = app.add_subcommand("simulate", "a fleet that does not exist, with the truth about it");
-  add_simulate(*simulate_app, simulate, simulate_texts);
+  CLI::App* simulate_app = add_command(app, "simulate", "a fleet that does not exist, with the truth about it", add_simulate, simulate, simulate_texts);
   ServeArguments serve;
   ServeTexts serve_texts;
-  CLI::App* serve_app = app.add_subcommand("serve", "the continuous service: scrape, receive remote write, roll up, answer");
-  add_serve(*serve_app, serve, serve_texts);
+  CLI::App* serve_app = add_command(app, "serve", "the continuous service: scrape, receive remote write, roll up, answer", add_serve, serve, serve_texts);
   CheckConfigArguments check;
   CLI::App* check_app = app.add_subcommand("check-config", "is a configuration of serve right, and if not, where");
   check_app->add_option("file", check.config_path, "YAML file")->required();
   ImportArguments import;
   ImportTexts import_texts;
-  CLI::App* import_app = app.add_subcommand("import", "history into the store: from a server or from files");
-  add_import(*import_app, import, import_texts);
+  CLI::App* import_app = add_command(app, "import", "history into the store: from a server or from files", add_import, import, import_texts);
   LogsArguments logs;
   LogsTexts logs_texts;
-  CLI::App* logs_app = app.add_subcommand("logs", "what training jobs printed about their own speed");
-  add_logs(*logs_app, logs, logs_texts);
+  CLI::App* logs_app = add_command(app, "logs", "what training jobs printed about their own speed", add_logs, logs, logs_texts);
   JobsArguments jobs;
   JobsTexts jobs_texts;
-  CLI::App* jobs_app = app.add_subcommand("jobs", "whose GPU it was: jobs of a scheduler in, jobs with their OFU out");
-  add_jobs(*jobs_app, jobs, jobs_texts);
+  CLI::App* jobs_app = add_command(app, "jobs", "whose GPU it was: jobs of a scheduler in, jobs with their OFU out", add_jobs, jobs, jobs_texts);
+  FlopsArguments flops;
+  FlopsTexts flops_texts;
+  CLI::App* flops_app = add_command(app, "flops", "what a model costs: parameters and FLOPs of a token from its config.json", add_flops, flops, flops_texts);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -220,8 +225,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (import_app->parsed()) return checked(import, "import", set_import(import, import_texts));
   if (logs_app->parsed()) return checked(logs, "logs", set_logs(logs, logs_texts));
   if (jobs_app->parsed()) return checked(jobs, "jobs", set_jobs(*jobs_app, jobs, jobs_texts));
+  if (flops_app->parsed()) return checked(flops, "flops", set_flops(flops, flops_texts));
   if (!report_app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_report(report, texts)) return *said;
   return report;

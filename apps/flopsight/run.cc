@@ -6,6 +6,7 @@
 #include "import/command_import.h"
 #include "jobbook/command_jobs.h"
 #include "command_line.h"
+#include "flopcount/command_flops.h"
 #include "logs/command_logs.h"
 #include "report/command_report.h"
 #include "simulate/command_simulate.h"
@@ -25,6 +26,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const ImportArguments* import = std::get_if<ImportArguments>(&line)) return run_import(*import, env);
   if (const LogsArguments* logs = std::get_if<LogsArguments>(&line)) return run_logs(*logs, env);
   if (const JobsArguments* jobs = std::get_if<JobsArguments>(&line)) return run_jobs(*jobs, env);
+  if (const FlopsArguments* flops = std::get_if<FlopsArguments>(&line)) return run_flops(*flops, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

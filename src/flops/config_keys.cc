@@ -1,0 +1,206 @@
+#include "flops/config_keys_internal.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/json_mistake.h"
+#include "base/text.h"
+
+namespace flopsight::flops {
+namespace {
+
+namespace json = base::json;
+
+constexpr std::array<std::string_view, 17> kHarmlessEndings = {
+    "_token_id", "_token_ids", "_token_index", "_dropout", "_dropout_prob", "_eps", "_epsilon", "_coef", "_range", "_dtype",
+    "_std", "_version", "_theta", "_temperature", "_softcapping", "_pdrop", "dropout_rate"};
+
+constexpr std::array<std::string_view, 3> kHarmlessBeginnings = {"rope_", "router_aux_", "summary_"};
+
+// Harmless as long as they are false.
+constexpr std::array<std::string_view, 3> kHarmlessIfFalse = {"add_cross_attention", "is_encoder_decoder", "use_cross_attention"};
+
+// Sorted.
+constexpr std::array kHarmless = std::to_array<std::string_view>({
+    "_attn_implementation", "_commit_hash", "_name_or_path", "architectures", "attn_logit_softcapping", "auto_map",
+    "aux_loss_alpha", "bad_words_ids", "begin_suppress_tokens", "chunk_size_feed_forward", "classifier_dropout",
+    "decoder_start_token_id", "diversity_penalty", "do_sample", "dtype", "early_stopping", "embd_pdrop",
+    "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "exponential_decay_length_penalty", "finetuning_task",
+    "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "id2label", "initializer_factor",
+    "initializer_range", "is_decoder", "label2id", "label_names", "layer_norm_eps", "layer_norm_epsilon", "layerdrop",
+    "length_penalty", "logit_scale", "max_length", "mscale", "n_group", "no_repeat_ngram_size", "norm_eps",
+    "norm_topk_prob", "num_beam_groups", "num_beams", "num_labels", "num_logits_to_keep", "num_return_sequences",
+    "original_max_position_embeddings", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
+    "output_scores", "partial_rotary_factor", "prefix", "pretraining_tp", "problem_type", "pruned_heads",
+    "quantization_config", "query_pre_attn_scalar", "remove_invalid_values", "repetition_penalty",
+    "rescale_prenorm_residual", "residual_in_fp32", "return_dict", "return_dict_in_generate", "rms_norm_eps", "rotary_base",
+    "rotary_dim", "rotary_emb_base", "rotary_pct", "routed_scaling_factor", "scale_attn_by_inverse_layer_idx",
+    "scale_attn_weights", "scale_embedding", "scoring_func", "sep_token_id", "seq_aux", "suppress_tokens",
+    "task_specific_params", "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p", "topk_group",
+    "topk_method", "torch_dtype", "torchscript", "transformers_version", "typical_p", "unsloth_fixed", "use_bfloat16",
+    "use_cache", "use_return_dict",
+});
+static_assert(std::is_sorted(kHarmless.begin(), kHarmless.end()));
+
+}  // namespace
+
+bool harmless_key(std::string_view key) {
+  if (std::binary_search(kHarmless.begin(), kHarmless.end(), key)) return true;
+  return std::any_of(kHarmlessEndings.begin(), kHarmlessEndings.end(), [&](std::string_view end) { return key.ends_with(end); }) ||
+         std::any_of(kHarmlessBeginnings.begin(), kHarmlessBeginnings.end(), [&](std::string_view begin) { return key.starts_with(begin); });
+}
+
+const json::Value* Keys::find(std::string_view key) {
+  seen_.emplace(key);
+  for (const auto& [name, value] : object_) {
+    if (name == key) return value.is_null() ? nullptr : &value;
+  }
+  return nullptr;
+}
+
+bool Keys::has(std::string_view key) { return find(key) != nullptr; }
+
+std::string_view Keys::spelling(std::initializer_list<std::string_view> keys) {
+  std::string_view found = *keys.begin();
+  bool any = false;
+  for (const std::string_view key : keys) {
+    if (!has(key) || any) continue;
+    found = key;
+    any = true;
+  }
+  return found;
+}
+
+void Keys::fail(std::string message) {
+  if (!error_) error_ = base::Error{base::ErrorCode::kInvalid, std::move(message)};
+}
+
+void Keys::wrong(std::string_view key, std::string_view expected) {
+  if (error_) return;
+  const json::Value* value = find(key);
+  if (value == nullptr) {
+    fail(path(key) + ": not there, expected " + std::string(expected));
+  } else {
+    error_ = json::wrong(path(key), *value, expected);
+  }
+}
+
+std::uint64_t Keys::count_or(std::string_view key, std::uint64_t absent, std::uint64_t max, std::uint64_t min) {
+  const json::Value* value = find(key);
+  if (value == nullptr) return absent;
+  const double* number = value->as_number();
+  if (number == nullptr || !(*number >= static_cast<double>(min)) || *number > static_cast<double>(max) || *number != std::floor(*number)) {
+    wrong(key, "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
+    return std::max<std::uint64_t>(min, 1);
+  }
+  return static_cast<std::uint64_t>(*number);
+}
+
+std::uint64_t Keys::count(std::string_view key, std::uint64_t max) {
+  if (!has(key)) wrong(key, "a whole number from 1 to " + std::to_string(max));
+  return count_or(key, 1, max);
+}
+
+double Keys::number_or(std::string_view key, double absent, double min, double max) {
+  const json::Value* value = find(key);
+  if (value == nullptr) return absent;
+  const double* number = value->as_number();
+  if (number != nullptr && *number >= min && *number <= max) return *number;
+  wrong(key, "a number from " + json::number_text(min) + " to " + json::number_text(max));
+  return absent;
+}
+
+bool Keys::flag_or(std::string_view key, bool absent) {
+  const json::Value* value = find(key);
+  if (value == nullptr) return absent;
+  if (value->as_bool() == nullptr) wrong(key, "true or false");
+  return value->as_bool() != nullptr ? *value->as_bool() : absent;
+}
+
+std::string Keys::text_or(std::string_view key, std::string_view absent) {
+  const json::Value* value = find(key);
+  if (value == nullptr) return std::string(absent);
+  if (value->as_string() == nullptr) wrong(key, "a text");
+  return value->as_string() != nullptr ? *value->as_string() : std::string(absent);
+}
+
+std::string Keys::one_of(std::string_view key, std::string_view absent, std::initializer_list<std::string_view> choices) {
+  const std::string found = text_or(key, absent);
+  if (std::find(choices.begin(), choices.end(), found) != choices.end()) return found;
+  std::string list;
+  for (const std::string_view choice : choices) list += (list.empty() ? "" : " or ") + std::string(choice);
+  wrong(key, list);
+  return std::string(absent);
+}
+
+const json::Array* Keys::objects(std::string_view key, std::size_t count_max) {
+  const json::Value* value = find(key);
+  if (value == nullptr) return nullptr;
+  if (value->as_array() == nullptr || value->as_array()->size() > count_max) {
+    wrong(key, "a list of at most " + std::to_string(count_max));
+    return nullptr;
+  }
+  return value->as_array();
+}
+
+std::vector<std::string> Keys::texts(std::string_view key, std::size_t count_max) {
+  std::vector<std::string> list;
+  const json::Array* array = objects(key, count_max);
+  if (array == nullptr) return list;
+  for (const json::Value& item : *array) {
+    if (item.as_string() == nullptr) {
+      wrong(key, "a list of texts");
+      return {};
+    }
+    list.push_back(*item.as_string());
+  }
+  return list;
+}
+
+std::vector<std::uint64_t> Keys::counts(std::string_view key, std::size_t count_max) {
+  std::vector<std::uint64_t> list;
+  const json::Array* array = objects(key, count_max);
+  if (array == nullptr) return list;
+  for (const json::Value& item : *array) {
+    const double* number = item.as_number();
+    if (number == nullptr || !(*number >= 0) || *number > static_cast<double>(kSizeMax) || *number != std::floor(*number)) {
+      wrong(key, "a list of whole numbers");
+      return {};
+    }
+    list.push_back(static_cast<std::uint64_t>(*number));
+  }
+  return list;
+}
+
+const json::Object* Keys::object(std::string_view key) {
+  const json::Value* value = find(key);
+  if (value == nullptr) return nullptr;
+  if (value->as_object() == nullptr) wrong(key, "an object");
+  return value->as_object();
+}
+
+void Keys::known(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) seen_.emplace(key);
+}
+
+void Keys::ignore(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    if (key.starts_with(path_)) seen_.emplace(key.substr(path_.size()));
+  }
+}
+
+base::Status Keys::finish(std::string_view model_type) {
+  if (error_) return *error_;
+  for (const auto& [key, value] : object_) {
+    if (value.is_null() || seen_.contains(key) || harmless_key(key)) continue;
+    const bool off = value.as_bool() != nullptr && !*value.as_bool();
+    if (off && std::find(kHarmlessIfFalse.begin(), kHarmlessIfFalse.end(), key) != kHarmlessIfFalse.end()) continue;
+    return base::Error{base::ErrorCode::kUnsupported,
+                       "key " + base::printable(path(key), 80) + " is not known for model_type " +
+                           std::string(model_type) + " and might change the count"};
+  }
+  return {};
+}
+
+}  // namespace flopsight::flops

@@ -1,0 +1,36 @@
+#pragma once
+// What different trainers and papers call the FLOPs of a token. Each is a set of CountingRules, or a formula over parameter counts
+// and attention cores, applied to the same description; none repeats a formula of a layer. A figure is "what that framework
+// would print for this model", right or wrong; audit_causal is the one to trust.
+//
+// Threads: pure.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flops/count.h"
+
+namespace flopsight::flops {
+
+// Per token; absent with the reason where the convention has no figure for the model.
+struct ConventionCost {
+  std::optional<double> flops_forward;
+  std::optional<double> flops_train;
+  std::string absent_reason;
+};
+
+struct Convention {
+  std::string_view name;    // in JSON: "audit_causal"
+  std::string_view counts;  // in a line: what is peculiar to it
+  std::string_view source;  // where the formula stands
+  ConventionCost (*cost)(const Model& model, const Workload& workload) = nullptr;
+  // The rules it follows, where it is a set of rules and nothing else.
+  std::optional<CountingRules> (*rules)(const Model& model) = nullptr;
+};
+
+const std::vector<Convention>& conventions();
+const Convention* find_convention(std::string_view name);  // nullptr if there is none
+
+}  // namespace flopsight::flops

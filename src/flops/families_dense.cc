@@ -1,0 +1,256 @@
+// Transformers whose blocks are all attention and one feed-forward layer.
+#include "flops/family_internal.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace flopsight::flops {
+namespace {
+
+// What tells the families apart.
+struct Dense {
+  bool gated = true;
+  std::uint64_t norms = 1;         // of hidden_size, in each of the two sub-layers
+  std::uint64_t vectors_each = 1;  // of a norm: LayerNorm has a bias
+  bool bias_qkv = false;
+  bool bias_out = false;
+  bool bias_mlp = false;
+  enum class QueryKeyNorm { kNone, kHead, kWhole } query_key_norm = QueryKeyNorm::kNone;
+};
+
+void add_block(Builder& builder, const Dense& d, const MaskOfBlock& mask, std::uint64_t intermediate) {
+  const Shape& s = builder.model.shape;
+  AttentionShape a = attention_of(s, mask, d.norms, d.vectors_each);
+  a.bias_qkv = d.bias_qkv;
+  a.bias_out = d.bias_out;
+  if (d.query_key_norm == Dense::QueryKeyNorm::kHead) a.query_norm = a.key_norm = s.head_dim;
+  if (d.query_key_norm == Dense::QueryKeyNorm::kWhole) {
+    a.query_norm = s.heads * s.head_dim;
+    a.key_norm = s.kv_heads * s.head_dim;
+  }
+  builder.add(attention_layer(a));
+  MlpShape m = mlp_of(s, intermediate, d.gated, d.norms, d.vectors_each);
+  m.bias = d.bias_mlp;
+  builder.add(mlp_layer(m));
+}
+
+void add_blocks(Builder& builder, const Dense& d, const std::vector<MaskOfBlock>& masks) {
+  Shape& s = builder.model.shape;
+  s.gated = d.gated;
+  add_embedding(builder);
+  for (const MaskOfBlock& mask : masks) add_block(builder, d, mask, s.intermediate_size);
+  add_head(builder, d.vectors_each);
+}
+
+void read_intermediate(Keys& keys, Builder& builder) { builder.model.shape.intermediate_size = keys.count("intermediate_size"); }
+
+// Windows as Qwen2 has them: off unless use_sliding_window, and then only from max_window_layers on.
+std::vector<MaskOfBlock> qwen_masks(Keys& keys, std::uint64_t blocks) {
+  const bool use = keys.flag_or("use_sliding_window", false);
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  const std::uint64_t from = keys.count_or("max_window_layers", blocks, kSizeMax, 0);
+  const std::vector<std::string> types = read_layer_types(keys, blocks);
+  if (!types.empty()) return masks_of_types(keys, types, window, 0);
+  std::vector<MaskOfBlock> masks = same_masks(blocks);
+  if (use && window == 0) keys.wrong("sliding_window", "a whole number, as use_sliding_window is true");
+  for (std::uint64_t i = from; use && i < blocks; ++i) masks[i] = {Mask::kWindow, window};
+  return masks;
+}
+
+// Every `pattern`-th block sees everything, the others a window.
+std::vector<MaskOfBlock> gemma_masks(Keys& keys, std::uint64_t blocks, std::uint64_t window_absent, std::uint64_t pattern_absent) {
+  const std::uint64_t window = keys.count_or("sliding_window", window_absent);
+  const std::uint64_t pattern = keys.count_or("sliding_window_pattern", keys.count_or("_sliding_window_pattern", pattern_absent));
+  const std::vector<std::string> types = read_layer_types(keys, blocks);
+  if (!types.empty()) return masks_of_types(keys, types, window, 0);
+  std::vector<MaskOfBlock> masks;
+  for (std::uint64_t i = 1; i <= blocks; ++i) masks.push_back(i % pattern == 0 ? MaskOfBlock{} : MaskOfBlock{Mask::kWindow, window});
+  return masks;
+}
+
+std::vector<MaskOfBlock> window_everywhere(Keys& keys, std::uint64_t blocks) {
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  return same_masks(blocks, window == 0 ? MaskOfBlock{} : MaskOfBlock{Mask::kWindow, window});
+}
+
+}  // namespace
+
+void read_llama(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  Dense d;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  d.bias_mlp = keys.flag_or("mlp_bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
+void read_mistral(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  add_blocks(builder, {}, window_everywhere(keys, builder.model.shape.blocks));
+}
+
+void read_qwen2(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  Dense d;
+  d.bias_qkv = true;
+  add_blocks(builder, d, qwen_masks(keys, builder.model.shape.blocks));
+}
+
+void read_qwen3(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {128, false});
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  Dense d;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  d.query_key_norm = Dense::QueryKeyNorm::kHead;
+  add_blocks(builder, d, qwen_masks(keys, builder.model.shape.blocks));
+}
+
+void read_qwen3_vl_text(Keys& keys, Builder& builder) { read_qwen3(keys, builder); }
+
+void read_gemma2(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {256, true});
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "hidden_activation", "cache_implementation"});
+  Dense d;
+  d.norms = 2;  // before and after
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  add_blocks(builder, d, gemma_masks(keys, builder.model.shape.blocks, 4096, 2));
+}
+
+void read_gemma3(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {256, true});
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "hidden_activation", "cache_implementation", "use_bidirectional_attention"});
+  Dense d;
+  d.norms = 2;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  d.query_key_norm = Dense::QueryKeyNorm::kHead;
+  add_blocks(builder, d, gemma_masks(keys, builder.model.shape.blocks, 4096, 6));
+}
+
+void read_phi3(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "embed_layer", "img_processor"});
+  if (keys.flag_or("attention_bias", false)) keys.wrong("attention_bias", "false: the family has no biases");
+  add_blocks(builder, {}, window_everywhere(keys, builder.model.shape.blocks));
+}
+
+void read_olmo2(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  Dense d;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  d.query_key_norm = Dense::QueryKeyNorm::kWhole;
+  const std::uint64_t blocks = builder.model.shape.blocks;
+  const std::vector<std::string> types = read_layer_types(keys, blocks);
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  add_blocks(builder, d, types.empty() ? same_masks(blocks) : masks_of_types(keys, types, window, 0));
+}
+
+void read_nemotron(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  Dense d;
+  d.gated = false;
+  d.vectors_each = 2;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  d.bias_mlp = keys.flag_or("mlp_bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
+namespace {
+
+// What block_configs says of one block of a DeciLM model.
+struct DeciBlock {
+  std::uint64_t heads_in_group = 0;  // 0: no attention
+  bool attention_linear = false;
+  double ffn_mult = 0;  // 0: no feed-forward layer
+  bool ffn_linear = false;
+};
+
+DeciBlock read_deci_block(Keys& keys, const base::json::Value& value, std::size_t number) {
+  DeciBlock block;
+  const std::string path = keys.path("block_configs") + "[" + std::to_string(number) + "].";
+  const base::json::Object* object = value.as_object();
+  const base::json::Value* attention = value.find("attention");
+  const base::json::Value* ffn = value.find("ffn");
+  if (object == nullptr || attention == nullptr || attention->as_object() == nullptr || ffn == nullptr || ffn->as_object() == nullptr) {
+    keys.fail(path + ": expected an object with attention and ffn");
+    return block;
+  }
+  Keys outer(*object, path);
+  outer.known({"attention", "ffn", "parallel_blocks"});
+  if (outer.has("parallel_blocks")) outer.wrong("parallel_blocks", "null");
+  Keys a(*attention->as_object(), path + "attention.");
+  const bool no_attention = a.flag_or("no_op", false);
+  block.attention_linear = a.flag_or("replace_with_linear", false);
+  if (!no_attention && !block.attention_linear) block.heads_in_group = a.count("n_heads_in_group");
+  a.known({"n_heads_in_group", "num_sink_tokens", "sparsify", "unshifted_sink", "use_prefill_window_in_sink_attention"});
+  for (const char* key : {"window_length", "num_sink_tokens", "sparsify"}) {
+    if (a.has(key)) a.wrong(key, "null");
+  }
+  Keys f(*ffn->as_object(), path + "ffn.");
+  const bool no_ffn = f.flag_or("no_op", false);
+  block.ffn_linear = f.flag_or("replace_with_linear", false);
+  if (!no_ffn && !block.ffn_linear) block.ffn_mult = f.number_or("ffn_mult", 0, 1e-3, 1e3);
+  f.known({"ffn_mult", "sparsify"});
+  if (f.has("sparsify")) f.wrong("sparsify", "null");
+  for (Keys* part : {&outer, &a, &f}) {
+    if (const base::Status status = part->finish("nemotron-nas"); !status.ok()) keys.fail(status.error().message);
+  }
+  return block;
+}
+
+// The size that a multiplier stands for: two thirds of mult * hidden_size twice, rounded up to a multiple of 256
+// (modeling_decilm.py of the model repositories).
+std::uint64_t deci_intermediate(double mult, std::uint64_t hidden) {
+  const auto size = static_cast<std::uint64_t>(2 * mult * static_cast<double>(hidden) / 3);
+  return std::max<std::uint64_t>(256, (size + 255) / 256 * 256);
+}
+
+}  // namespace
+
+void read_nemotron_nas(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  builder.model.assumptions.clear();  // kv heads are the blocks'
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "intermediate_size", "attention_bias", "mlp_bias"});
+  if (keys.flag_or("attention_bias", false)) keys.wrong("attention_bias", "false");
+  if (keys.flag_or("mlp_bias", false)) keys.wrong("mlp_bias", "false");
+  const base::json::Array* blocks = keys.objects("block_configs", kBlocksMax);
+  if (blocks == nullptr || blocks->size() != s.blocks) {
+    keys.fail(keys.path("block_configs") + ": expected a list of num_hidden_layers " + std::to_string(s.blocks));
+    return;
+  }
+  add_embedding(builder);
+  for (std::size_t i = 0; i < blocks->size() && keys.ok(); ++i) {
+    const DeciBlock block = read_deci_block(keys, (*blocks)[i], i);
+    if (block.heads_in_group > 0) {
+      if (s.heads % block.heads_in_group != 0) keys.fail(keys.path("block_configs") + "[" + std::to_string(i) + "].attention.n_heads_in_group: expected a divisor of num_attention_heads");
+      AttentionShape a = attention_of(s, {}, 1);
+      a.kv_heads = std::max<std::uint64_t>(1, s.heads / block.heads_in_group);
+      s.kv_heads = a.kv_heads;
+      builder.add(attention_layer(a));
+    } else if (block.attention_linear) {
+      builder.add(linear_layer(s.hidden_size, {1, s.hidden_size}));
+    }
+    if (block.ffn_mult > 0) {
+      s.intermediate_size = std::max(s.intermediate_size, deci_intermediate(block.ffn_mult, s.hidden_size));
+      builder.add(mlp_layer(mlp_of(s, deci_intermediate(block.ffn_mult, s.hidden_size), true, 1)));
+    } else if (block.ffn_linear) {
+      builder.add(linear_layer(s.hidden_size, {1, s.hidden_size}));
+    }
+  }
+  add_head(builder);
+}
+
+}  // namespace flopsight::flops

@@ -1,0 +1,138 @@
+// Transformers with latent attention (MLA).
+#include "flops/family_internal.h"
+
+#include <algorithm>
+
+namespace flopsight::flops {
+namespace {
+
+struct DeepSeek {
+  bool router_correction = false;  // a bias of each expert that corrects the choice (V3)
+  bool sparse = false;             // DSA (V3.2)
+};
+
+LatentAttentionShape latent_shape(Keys& keys, const Shape& s) {
+  LatentAttentionShape a;
+  a.hidden = s.hidden_size;
+  a.heads = s.heads;
+  a.q_lora_rank = keys.count_or("q_lora_rank", 0);
+  a.kv_lora_rank = keys.count("kv_lora_rank");
+  a.qk_nope_head_dim = keys.count("qk_nope_head_dim");
+  a.qk_rope_head_dim = keys.count_or("qk_rope_head_dim", 0, kSizeMax, 0);
+  a.v_head_dim = keys.count("v_head_dim");
+  a.norms = {1, s.hidden_size};
+  return a;
+}
+
+MoeShape deepseek_experts(Keys& keys, const Shape& s, bool correction) {
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("n_routed_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = keys.count("moe_intermediate_size");
+  moe.shared_intermediate = keys.count_or("n_shared_experts", 0, kExpertsMax, 0) * moe.expert_intermediate;
+  moe.router_bias = correction;
+  moe.norms = {1, s.hidden_size};
+  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most n_routed_experts " + std::to_string(moe.experts));
+  return moe;
+}
+
+// One decoder layer, the projection that joins, and another pass through the head; the embedding and the head are the model's.
+void add_prediction(Keys& keys, Builder& builder, const Layer& attention, const Layer& feed_forward) {
+  const Shape& s = builder.model.shape;
+  builder.model.prediction_steps = keys.count_or("num_nextn_predict_layers", 0, 64, 0);
+  for (std::uint64_t step = 0; step < builder.model.prediction_steps; ++step) {
+    builder.add(prediction_layer(s.hidden_size, {3, s.hidden_size}), Section::kPrediction);  // of both inputs, and before the head
+    builder.add(attention, Section::kPrediction);
+    builder.add(feed_forward, Section::kPrediction);
+    builder.add(head_layer(s.hidden_size, s.vocab_size, true, {}), Section::kPrediction);
+  }
+}
+
+void read_deepseek(Keys& keys, Builder& builder, const DeepSeek& d) {
+  read_shape(keys, builder, {1, false});
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "head_dim", "qk_head_dim", "num_key_value_heads", "score_function", "moe_router_activation_func"});
+  s.intermediate_size = keys.count("intermediate_size");
+  LatentAttentionShape a = latent_shape(keys, s);
+  a.bias = keys.flag_or("attention_bias", false);
+  s.head_dim = a.qk_nope_head_dim + a.qk_rope_head_dim;
+  if (d.sparse) {
+    a.index_topk = keys.count("index_topk");
+    a.index_heads = keys.count("index_n_heads");
+    a.index_dim = keys.count("index_head_dim");
+  }
+  const MoeShape moe = deepseek_experts(keys, s, d.router_correction);
+  const std::uint64_t dense_first = keys.count_or("first_k_dense_replace", 0, kBlocksMax, 0);
+  const std::uint64_t every = keys.count_or("moe_layer_freq", 1, kBlocksMax);
+  const Layer attention = latent_attention_layer(a);
+  const Layer experts = moe_layer(moe);
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(attention);
+    builder.add(i >= dense_first && i % every == 0 ? experts : mlp_layer(mlp_of(s, s.intermediate_size, true, 1)));
+  }
+  add_head(builder);
+  add_prediction(keys, builder, attention, experts);
+}
+
+}  // namespace
+
+void read_deepseek_v2(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {false, false}); }
+
+void read_deepseek_v3(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {true, false}); }
+
+void read_deepseek_v32(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {true, true}); }
+
+void read_kimi_linear(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {1, false});
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "head_dim", "mla_use_nope", "moe_renormalize", "moe_router_activation_func", "num_expert_group", "use_grouped_topk", "moe_layer_freq"});
+  s.intermediate_size = keys.count("intermediate_size");
+  const LatentAttentionShape a = latent_shape(keys, s);
+  s.head_dim = a.qk_nope_head_dim + a.qk_rope_head_dim;
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_experts", kExpertsMax);
+  moe.top_k = keys.count(keys.spelling({"num_experts_per_token", "num_experts_per_tok"}), kExpertsMax);
+  moe.expert_intermediate = keys.count("moe_intermediate_size");
+  moe.shared_intermediate = keys.count_or("num_shared_experts", 0, kExpertsMax, 0) * moe.expert_intermediate;
+  moe.router_bias = true;
+  moe.norms = {1, s.hidden_size};
+  const std::uint64_t dense_first = keys.count_or("first_k_dense_replace", 0, kBlocksMax, 0);
+  if (keys.count_or("moe_layer_freq", 1, kBlocksMax) != 1) keys.wrong("moe_layer_freq", "1");
+  if (keys.count_or("num_nextn_predict_layers", 0, 64, 0) != 0) keys.wrong("num_nextn_predict_layers", "0");
+  const base::json::Object* linear = keys.object("linear_attn_config");
+  if (linear == nullptr) {
+    keys.wrong("linear_attn_config", "an object");
+    return;
+  }
+  Keys l(*linear, keys.path("linear_attn_config."));
+  DeltaNetShape delta;
+  delta.hidden = s.hidden_size;
+  delta.key_heads = delta.value_heads = l.count("num_heads");
+  delta.key_dim = delta.value_dim = l.count("head_dim");
+  delta.conv_kernel = l.count("short_conv_kernel_size");
+  delta.norms = {1, s.hidden_size};
+  // Both lists count from 1 and together name every block once.
+  std::vector<int> kinds(s.blocks, 0);
+  for (const auto& [key, kind] : {std::pair{"kda_layers", 1}, std::pair{"full_attn_layers", 2}}) {
+    for (const std::uint64_t number : l.counts(key, kBlocksMax)) {
+      if (number < 1 || number > s.blocks || kinds[number - 1] != 0) {
+        l.wrong(key, "numbers from 1 to num_hidden_layers, each in one list");
+        break;
+      }
+      kinds[number - 1] = kind;
+    }
+  }
+  if (std::find(kinds.begin(), kinds.end(), 0) != kinds.end()) l.fail(l.path("kda_layers") + " and full_attn_layers: expected every block from 1 to num_hidden_layers in one of them");
+  if (const base::Status status = l.finish("kimi_linear"); !status.ok()) keys.fail(status.error().message);
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(kinds[i] == 1 ? kimi_delta_layer(delta) : latent_attention_layer(a));
+    builder.add(i < dense_first ? mlp_layer(mlp_of(s, s.intermediate_size, true, 1)) : moe_layer(moe));
+  }
+  add_head(builder);
+}
+
+}  // namespace flopsight::flops

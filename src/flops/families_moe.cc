@@ -1,0 +1,202 @@
+// Transformers with mixtures of experts, and ordinary attention.
+#include "flops/family_internal.h"
+
+#include <algorithm>
+
+namespace flopsight::flops {
+namespace {
+
+void check_top_k(Keys& keys, std::string_view key, const MoeShape& moe) {
+  if (moe.top_k > moe.experts) keys.wrong(key, "at most the number of experts, " + std::to_string(moe.experts));
+}
+
+// Which blocks have experts: all with (i+1) % step == 0, but for the listed ones (Qwen).
+std::vector<bool> qwen_sparse_blocks(Keys& keys, std::uint64_t blocks) {
+  const std::uint64_t step = keys.count_or("decoder_sparse_step", 1);
+  std::vector<bool> sparse(blocks);
+  for (std::uint64_t i = 0; i < blocks; ++i) sparse[i] = (i + 1) % step == 0;
+  for (const std::uint64_t dense : keys.counts("mlp_only_layers", kBlocksMax)) {
+    if (dense >= blocks) {
+      keys.wrong("mlp_only_layers", "numbers of blocks below " + std::to_string(blocks));
+      break;
+    }
+    sparse[dense] = false;
+  }
+  return sparse;
+}
+
+MoeShape qwen_experts(Keys& keys, const Shape& s) {
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = keys.count("moe_intermediate_size");
+  moe.norms = {1, s.hidden_size};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  return moe;
+}
+
+void read_qwen_moe(Keys& keys, Builder& builder, bool shared, bool third) {
+  read_shape(keys, builder, {third ? std::uint64_t{128} : 0, false});
+  Shape& s = builder.model.shape;
+  s.intermediate_size = keys.count_or("intermediate_size", 0);
+  keys.known({"hidden_act", "max_window_layers", "sliding_window", "shared_expert_intermediate_size"});
+  if (keys.flag_or("use_sliding_window", false)) keys.wrong("use_sliding_window", "false");
+  MoeShape moe = qwen_experts(keys, s);
+  if (shared) {
+    moe.shared_intermediate = keys.count("shared_expert_intermediate_size");
+    moe.shared_gate = true;
+  }
+  const bool bias = keys.flag_or("attention_bias", false);
+  const std::vector<bool> sparse = qwen_sparse_blocks(keys, s.blocks);
+  if (s.intermediate_size == 0 && std::find(sparse.begin(), sparse.end(), false) != sparse.end()) keys.count("intermediate_size");
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    AttentionShape a = attention_of(s, {}, 1);
+    a.bias_qkv = third ? bias : keys.flag_or("qkv_bias", true);
+    a.bias_out = third && bias;
+    if (third) a.query_norm = a.key_norm = s.head_dim;
+    builder.add(attention_layer(a));
+    builder.add(sparse[i] ? moe_layer(moe) : mlp_layer(mlp_of(s, s.intermediate_size, true, 1)));
+  }
+  add_head(builder);
+}
+
+}  // namespace
+
+void read_mixtral(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "router_jitter_noise"});
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_local_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
+  moe.norms = {1, s.hidden_size};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(attention_layer(attention_of(s, window > 0 ? MaskOfBlock{Mask::kWindow, window} : MaskOfBlock{}, 1)));
+    builder.add(moe_layer(moe));
+  }
+  add_head(builder);
+}
+
+void read_qwen2_moe(Keys& keys, Builder& builder) { read_qwen_moe(keys, builder, true, false); }
+
+void read_qwen3_moe(Keys& keys, Builder& builder) { read_qwen_moe(keys, builder, false, true); }
+
+void read_llama4(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {128, false});
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "use_qk_norm", "attn_scale", "floor_scale", "attn_temperature_tuning", "router_jitter_noise", "for_llm_compressor"});
+  s.intermediate_size = keys.count("intermediate_size_mlp");
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_local_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = moe.shared_intermediate = keys.count("intermediate_size");
+  moe.norms = {1, s.hidden_size};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  const std::uint64_t chunk = keys.count_or("attention_chunk_size", 0);
+  const std::uint64_t step = keys.count_or("interleave_moe_layer_step", 1);
+  const bool bias = keys.flag_or("attention_bias", false);
+  // Blocks without rotary positions see everything: every fourth, unless listed (1: rotary).
+  std::vector<std::uint64_t> rotary = keys.counts("no_rope_layers", kBlocksMax);
+  const std::uint64_t interval = keys.count_or("no_rope_layer_interval", 4);
+  for (std::uint64_t i = 1; rotary.size() < s.blocks && i <= s.blocks; ++i) {
+    if (i == 1) rotary.clear();
+    rotary.push_back(i % interval != 0 ? 1 : 0);
+  }
+  const std::vector<std::uint64_t> sparse = keys.counts("moe_layers", kBlocksMax);
+  const std::vector<std::string> types = read_layer_types(keys, s.blocks);
+  const std::vector<MaskOfBlock> masks = masks_of_types(keys, types, 0, chunk);
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    const bool local = rotary[i] != 0 && chunk > 0;
+    const MaskOfBlock mask = !masks.empty() ? masks[i] : local ? MaskOfBlock{Mask::kChunk, chunk} : MaskOfBlock{};
+    AttentionShape a = attention_of(s, mask, 1);
+    a.bias_qkv = a.bias_out = bias;
+    builder.add(attention_layer(a));
+    const bool has_experts = sparse.empty() ? (i + 1) % step == 0 : std::find(sparse.begin(), sparse.end(), i) != sparse.end();
+    builder.add(has_experts ? moe_layer(moe) : mlp_layer(mlp_of(s, s.intermediate_size, true, 1)));
+  }
+  add_head(builder);
+}
+
+void read_gpt_oss(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {64, false});
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "initial_context_length", "swiglu_limit", "experts_per_token", "swiglu_alpha"});
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count(keys.spelling({"num_local_experts", "num_experts"}), kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
+  moe.router_bias = moe.expert_bias = true;
+  moe.norms = {1, s.hidden_size};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  const bool bias = keys.flag_or("attention_bias", true);
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  const std::vector<std::string> types = read_layer_types(keys, s.blocks);
+  if (types.empty()) keys.wrong("layer_types", "a list of the attention of each block");
+  const std::vector<MaskOfBlock> masks = masks_of_types(keys, types, window, 0);
+  add_embedding(builder);
+  for (const MaskOfBlock& mask : masks) {
+    AttentionShape a = attention_of(s, mask, 1);
+    a.bias_qkv = a.bias_out = bias;
+    a.sinks = s.heads;
+    builder.add(attention_layer(a));
+    builder.add(moe_layer(moe));
+  }
+  add_head(builder);
+}
+
+void read_gemma4(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {256, true});
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "hidden_activation", "use_bidirectional_attention", "vocab_size_per_layer_input", "use_double_wide_mlp", "final_logit_softcapping"});
+  s.intermediate_size = keys.count("intermediate_size");
+  const std::uint64_t window = keys.count("sliding_window");
+  const std::uint64_t global_dim = keys.count_or("global_head_dim", s.head_dim);
+  const std::uint64_t global_kv = keys.count_or("num_global_key_value_heads", s.kv_heads);
+  const bool value_is_key = keys.flag_or("attention_k_eq_v", false);
+  const bool sparse = keys.flag_or("enable_moe_block", false);
+  if (keys.count_or("hidden_size_per_layer_input", 0, kSizeMax, 0) > 0) keys.wrong("hidden_size_per_layer_input", "0: embeddings of every layer are not counted yet");
+  if (keys.count_or("num_kv_shared_layers", 0, kBlocksMax, 0) > 0) keys.wrong("num_kv_shared_layers", "0: shared keys and values are not counted yet");
+  if (keys.flag_or("use_double_wide_mlp", false)) keys.wrong("use_double_wide_mlp", "false");
+  if (keys.flag_or("attention_bias", false)) keys.wrong("attention_bias", "false");
+  const std::vector<std::string> types = read_layer_types(keys, s.blocks);
+  if (types.empty()) keys.wrong("layer_types", "a list of the attention of each block");
+  const std::vector<MaskOfBlock> masks = masks_of_types(keys, types, window, 0);
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  if (sparse) {
+    moe.experts = keys.count("num_experts", kExpertsMax);
+    moe.top_k = keys.count("top_k_experts", kExpertsMax);
+    moe.expert_intermediate = keys.count("moe_intermediate_size");
+    moe.dense_intermediate = s.intermediate_size;
+    moe.router_extra = s.hidden_size + moe.experts;  // a scale of the input, and of each expert
+    moe.norms = {5, s.hidden_size};                  // before and after the dense layer, the experts, and both
+    check_top_k(keys, "top_k_experts", moe);
+  }
+  keys.known({"num_experts", "top_k_experts", "moe_intermediate_size", "expert_intermediate_size"});
+  add_embedding(builder);
+  for (const MaskOfBlock& mask : masks) {
+    AttentionShape a = attention_of(s, mask, 2);
+    if (mask.mask == Mask::kCausal) {
+      a.head_dim = global_dim;
+      a.kv_heads = global_kv;
+      a.value_is_key = value_is_key;
+      if (s.heads % global_kv != 0) keys.wrong("num_global_key_value_heads", "a divisor of num_attention_heads");
+    }
+    a.query_norm = a.key_norm = a.head_dim;
+    builder.add(attention_layer(a));
+    builder.add(sparse ? moe_layer(moe) : mlp_layer(mlp_of(s, s.intermediate_size, true, 2)));
+  }
+  add_head(builder);
+}
+
+}  // namespace flopsight::flops

@@ -1,0 +1,102 @@
+#pragma once
+// What the readers of model families share: the model under construction and the sizes that nearly all have.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flops/config_keys_internal.h"
+#include "flops/layer.h"
+#include "flops/layer_kinds.h"
+
+namespace flopsight::flops {
+
+class Builder {
+ public:
+  Model model;
+
+  // In order of execution; like layers become one record.
+  void add(Layer layer, Section section = Section::kText);
+  // Executed once more, stored no more (shared weights).
+  void run_again(const Layer& layer, Section section = Section::kText);
+  void assume(std::string line);
+
+ private:
+  Layer* find(const Layer& layer);
+};
+
+struct TextDefaults {
+  std::uint64_t head_dim = 0;  // where the key is not there; 0: hidden_size / num_attention_heads
+  bool tied = false;
+};
+
+// Reads hidden_size, num_hidden_layers, heads, head_dim, vocab_size, max_position_embeddings, tie_word_embeddings into model.shape.
+void read_shape(Keys& keys, Builder& builder, const TextDefaults& defaults = {});
+
+// One mask for each block, and its span.
+struct MaskOfBlock {
+  Mask mask = Mask::kCausal;
+  std::uint64_t span = 0;
+};
+
+// From layer_types ("full_attention", "sliding_attention", "chunked_attention", "linear_attention"), if it is there; its length
+// must be the number of blocks.
+std::vector<std::string> read_layer_types(Keys& keys, std::uint64_t blocks);
+std::vector<MaskOfBlock> masks_of_types(Keys& keys, const std::vector<std::string>& types, std::uint64_t window, std::uint64_t chunk);
+std::vector<MaskOfBlock> same_masks(std::uint64_t blocks, MaskOfBlock mask = {});
+
+// Attention with the sizes of model.shape and the given norms of `width` hidden_size.
+AttentionShape attention_of(const Shape& shape, const MaskOfBlock& mask, std::uint64_t norms, std::uint64_t vectors_each = 1);
+MlpShape mlp_of(const Shape& shape, std::uint64_t intermediate, bool gated, std::uint64_t norms, std::uint64_t vectors_each = 1);
+
+// Embedding before the blocks, final norm and head after.
+void add_embedding(Builder& builder, std::uint64_t positions = 0);
+void add_head(Builder& builder, std::uint64_t vectors_each = 1, bool bias = false);
+
+// A family's reader fills the builder from the object that describes the language model.
+using ReadText = void (*)(Keys& keys, Builder& builder);
+struct Family {
+  std::string_view model_type;
+  ReadText read = nullptr;
+  std::string_view note;  // for the documentation: what the family is
+};
+const Family* find_family(std::string_view model_type);
+
+// Dense transformers.
+void read_llama(Keys& keys, Builder& builder);
+void read_mistral(Keys& keys, Builder& builder);
+void read_qwen2(Keys& keys, Builder& builder);
+void read_qwen3(Keys& keys, Builder& builder);
+void read_qwen3_vl_text(Keys& keys, Builder& builder);
+void read_gemma2(Keys& keys, Builder& builder);
+void read_gemma3(Keys& keys, Builder& builder);
+void read_gemma4(Keys& keys, Builder& builder);
+void read_phi3(Keys& keys, Builder& builder);
+void read_olmo2(Keys& keys, Builder& builder);
+void read_nemotron(Keys& keys, Builder& builder);
+void read_nemotron_nas(Keys& keys, Builder& builder);
+void read_gpt2(Keys& keys, Builder& builder);
+void read_gpt_neox(Keys& keys, Builder& builder);
+void read_mpt(Keys& keys, Builder& builder);
+// Mixtures of experts.
+void read_mixtral(Keys& keys, Builder& builder);
+void read_qwen2_moe(Keys& keys, Builder& builder);
+void read_qwen3_moe(Keys& keys, Builder& builder);
+void read_llama4(Keys& keys, Builder& builder);
+void read_gpt_oss(Keys& keys, Builder& builder);
+// Latent attention.
+void read_deepseek_v2(Keys& keys, Builder& builder);
+void read_deepseek_v3(Keys& keys, Builder& builder);
+void read_deepseek_v32(Keys& keys, Builder& builder);
+// Hybrids and recurrent models.
+void read_qwen3_next(Keys& keys, Builder& builder);
+void read_qwen3_5(Keys& keys, Builder& builder);
+void read_kimi_linear(Keys& keys, Builder& builder);
+void read_nemotron_h(Keys& keys, Builder& builder);
+void read_jamba(Keys& keys, Builder& builder);
+void read_mamba2(Keys& keys, Builder& builder);
+// Towers.
+void read_vision(Keys& keys, std::string_view model_type, Builder& builder);
+
+}  // namespace flopsight::flops

@@ -1,0 +1,208 @@
+#include "flops/hf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "flops/family_internal.h"
+
+namespace flopsight::flops {
+namespace {
+
+namespace json = base::json;
+
+// Sorted by model_type.
+constexpr std::array kFamilies = std::to_array<Family>({
+    {"deepseek_v2", read_deepseek_v2, "DeepSeek-V2: latent attention, experts"},
+    {"deepseek_v3", read_deepseek_v3, "DeepSeek-V3 and R1: latent attention, experts, multi-token prediction"},
+    {"deepseek_v32", read_deepseek_v32, "DeepSeek-V3.2: the same with sparse attention (DSA)"},
+    {"gemma2", read_gemma2, "Gemma 2: windows in every second block"},
+    {"gemma3_text", read_gemma3, "Gemma 3: windows in five of six blocks"},
+    {"gemma4_text", read_gemma4, "Gemma 4: windows, other heads in global blocks, dense layer beside the experts"},
+    {"gpt2", read_gpt2, "GPT-2 and GPT-3"},
+    {"gpt_neox", read_gpt_neox, "GPT-NeoX, Pythia"},
+    {"gpt_oss", read_gpt_oss, "gpt-oss: experts, windows in every second block, sinks"},
+    {"jamba", read_jamba, "Jamba: Mamba-1, attention, experts"},
+    {"kimi_k2", read_deepseek_v3, "Kimi K2: as DeepSeek-V3"},
+    {"kimi_linear", read_kimi_linear, "Kimi Linear: Kimi delta attention, latent attention, experts"},
+    {"llama", read_llama, "Llama 1 to 3 and what is built like them"},
+    {"llama4_text", read_llama4, "Llama 4: chunked attention, experts beside a shared one"},
+    {"mamba2", read_mamba2, "Mamba-2"},
+    {"mistral", read_mistral, "Mistral: window in all blocks, if any"},
+    {"mixtral", read_mixtral, "Mixtral: experts"},
+    {"mpt", read_mpt, "MPT"},
+    {"nemotron", read_nemotron, "Nemotron-4, Minitron: LayerNorm, ungated feed-forward"},
+    {"nemotron-nas", read_nemotron_nas, "Llama-Nemotron (DeciLM): every block of its own size"},
+    {"nemotron_h", read_nemotron_h, "Nemotron-H, Nemotron Nano 2, Nemotron 3: Mamba-2, attention, (latent) experts"},
+    {"olmo2", read_olmo2, "OLMo 2"},
+    {"olmo3", read_olmo2, "OLMo 3: windows by layer_types"},
+    {"phi3", read_phi3, "Phi-3 and Phi-4"},
+    {"qwen2", read_qwen2, "Qwen 2 and 2.5"},
+    {"qwen2_moe", read_qwen2_moe, "Qwen 2 MoE: experts and a gated shared one"},
+    {"qwen3", read_qwen3, "Qwen 3"},
+    {"qwen3_5_moe_text", read_qwen3_5, "Qwen 3.5 MoE: gated delta-net, gated attention, experts"},
+    {"qwen3_5_text", read_qwen3_5, "Qwen 3.5: gated delta-net, gated attention"},
+    {"qwen3_moe", read_qwen3_moe, "Qwen 3 MoE: experts"},
+    {"qwen3_next", read_qwen3_next, "Qwen3-Next: gated delta-net, gated attention, experts"},
+    {"qwen3_vl_moe_text", read_qwen3_moe, "Qwen3-VL MoE's language model"},
+    {"qwen3_vl_text", read_qwen3_vl_text, "Qwen3-VL's language model"},
+});
+
+// Of configurations with a text_config; their own keys otherwise name tokens only.
+struct MultiModal {
+  std::string_view model_type;
+  std::string_view text_type;  // where text_config has no model_type
+};
+constexpr std::array kMultiModal = std::to_array<MultiModal>({
+    {"gemma3", "gemma3_text"},
+    {"gemma4", "gemma4_text"},
+    {"llama4", "llama4_text"},
+    {"qwen3_5", "qwen3_5_text"},
+    {"qwen3_5_moe", "qwen3_5_moe_text"},
+    {"qwen3_vl", "qwen3_vl_text"},
+    {"qwen3_vl_moe", "qwen3_vl_moe_text"},
+});
+
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Python's json module writes Infinity, -Infinity and NaN, which JSON does not have.
+std::string without_infinities(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      out += c;
+      if (c == '\\' && i + 1 < text.size()) out += text[++i];
+      if (c == '"') in_string = false;
+      continue;
+    }
+    in_string = c == '"';
+    std::size_t length = 0;
+    for (const std::string_view word : {std::string_view("-Infinity"), std::string_view("Infinity"), std::string_view("NaN")}) {
+      if (length == 0 && text.substr(i).starts_with(word)) length = word.size();
+    }
+    const bool whole = length > 0 && (i == 0 || !is_word(text[i - 1])) && (i + length == text.size() || !is_word(text[i + length]));
+    if (!whole) {
+      out += c;
+      continue;
+    }
+    out += "null";
+    out.append(length > 4 ? length - 4 : 0, ' ');  // columns of later messages stay right
+    i += length - 1;
+  }
+  return out;
+}
+
+std::string type_of(const json::Value& object) {
+  const json::Value* type = object.find("model_type");
+  return type != nullptr && type->as_string() != nullptr ? *type->as_string() : "";
+}
+
+base::Error unknown_type(const std::string& where, const std::string& type) {
+  if (type.empty()) return {base::ErrorCode::kInvalid, where + ": not there, expected the name of a model family"};
+  return {base::ErrorCode::kUnsupported, where + " " + base::printable(type, 60) + " is not known; docs/flops.md lists the families"};
+}
+
+// Sums in doubles first: hostile sizes do not fit 64 bits.
+base::Status check_size(const Model& model) {
+  double parameters = 0, flops = 0;
+  const auto number = [](std::uint64_t n) { return static_cast<double>(n); };
+  for (const Layer& layer : model.layers) {
+    const double times = number(std::max(layer.stored, layer.executed));
+    for (const Matmul& m : layer.matmuls) {
+      parameters += times * number(m.in) * number(m.out) * number(std::max<std::uint64_t>(m.stored, m.active));
+    }
+    for (const Vector& v : layer.vectors) parameters += times * number(v.elements) * number(v.stored);
+    if (layer.attention) flops += times * number(layer.attention->heads) * number(layer.attention->qk_dim + layer.attention->v_dim);
+  }
+  if (parameters <= std::ldexp(1.0, 53) && flops <= std::ldexp(1.0, 53)) return {};
+  return base::Error{base::ErrorCode::kLimit, "the sizes make more than 2^53 parameters, which is no model"};
+}
+
+struct Parts {
+  json::Object text;
+  std::string text_path;
+  std::string text_type;
+  const json::Object* vision = nullptr;
+};
+
+// The language model and the tower of a configuration, and its keys beside these.
+base::Result<Parts> parts_of(const json::Value& root, const ReadOptions& options) {
+  const std::string type = type_of(root);
+  const auto multi = std::find_if(kMultiModal.begin(), kMultiModal.end(), [&](const MultiModal& m) { return m.model_type == type; });
+  Parts parts;
+  if (multi == kMultiModal.end()) {
+    parts = {*root.as_object(), "", type, nullptr};
+    if (find_family(type) == nullptr) return unknown_type("model_type", type);
+    return parts;
+  }
+  Keys outer(*root.as_object(), "");
+  outer.ignore(options.ignored_keys);
+  const json::Object* language = outer.object("text_config");
+  parts.vision = outer.object("vision_config");
+  parts.text_path = "text_config.";
+  outer.known({"model_type", "tie_word_embeddings", "vision_soft_tokens_per_image", "mm_tokens_per_image", "audio_config"});
+  if (outer.has("audio_config")) outer.wrong("audio_config", "null: audio towers are not counted yet");
+  if (language == nullptr) outer.wrong("text_config", "an object with the language model");
+  FLOPSIGHT_RETURN_IF_ERROR(outer.finish(type));
+  parts.text = *language;
+  const json::Value* tied = root.find("tie_word_embeddings");
+  if (tied != nullptr && root.find("text_config")->find("tie_word_embeddings") == nullptr) {
+    parts.text.emplace_back("tie_word_embeddings", *tied);  // the whole's holds
+  }
+  const json::Value* text_type = root.find("text_config")->find("model_type");
+  parts.text_type = text_type == nullptr ? std::string(multi->text_type) : type_of(*root.find("text_config"));
+  if (find_family(parts.text_type) == nullptr) return unknown_type("text_config.model_type", parts.text_type);
+  return parts;
+}
+
+base::Status read_tower(const json::Object& object, const ReadOptions& options, Builder& builder) {
+  Keys keys(object, "vision_config.");
+  keys.ignore(options.ignored_keys);
+  const std::string type = keys.text_or("model_type", "");
+  read_vision(keys, type, builder);
+  return keys.finish(type);
+}
+
+}  // namespace
+
+const Family* find_family(std::string_view model_type) {
+  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& f) { return f.model_type == model_type; });
+  return found == kFamilies.end() ? nullptr : &*found;
+}
+
+const std::vector<KnownFamily>& known_families() {
+  static const std::vector<KnownFamily> kKnown = [] {
+    std::vector<KnownFamily> list;
+    for (const Family& family : kFamilies) list.push_back({family.model_type, family.note});
+    return list;
+  }();
+  return kKnown;
+}
+
+base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& options) {
+  if (text.size() > kConfigBytesMax) {
+    return base::Error{base::ErrorCode::kLimit, "longer than " + std::to_string(kConfigBytesMax >> 20) + " MiB, which is no config.json"};
+  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const json::Value root, json::parse(without_infinities(text)));
+  if (root.as_object() == nullptr) return base::Error{base::ErrorCode::kInvalid, "a JSON " + std::string(root.kind()) + ", expected the object of a config.json"};
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Parts parts, parts_of(root, options));
+  Builder builder;
+  builder.model.model_type = type_of(root);
+  Keys keys(parts.text, parts.text_path);
+  keys.ignore(options.ignored_keys);
+  keys.known({"model_type"});
+  find_family(parts.text_type)->read(keys, builder);
+  FLOPSIGHT_RETURN_IF_ERROR(keys.finish(parts.text_type));
+  if (parts.vision != nullptr) FLOPSIGHT_RETURN_IF_ERROR(read_tower(*parts.vision, options, builder));
+  if (!parts.text_path.empty() && parts.vision == nullptr) builder.assume("no vision_config: the tower is not counted");
+  for (const std::string& key : options.ignored_keys) builder.assume("key " + base::printable(key, 80) + " is ignored, as asked");
+  FLOPSIGHT_RETURN_IF_ERROR(check_size(builder.model));
+  return std::move(builder.model);
+}
+
+}  // namespace flopsight::flops

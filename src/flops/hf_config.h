@@ -1,0 +1,38 @@
+#pragma once
+// A model from its Hugging Face config.json. Each family (model_type) has a reader that knows which keys decide the count; a
+// model_type that is not known, and a key that nobody knows, are refused by name: a missed key is how other calculators come to
+// count a hybrid as a transformer. Keys that leave the count alone (token ids, dropout, rotary embeddings, number formats) are
+// listed in config_keys.cc.
+//
+// A multi-modal configuration is one whose text_config is the language model and whose vision_config, if it is there, is the tower.
+//
+// Units: sizes in elements. Threads: pure.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "flops/layer.h"
+
+namespace flopsight::flops {
+
+inline constexpr std::size_t kConfigBytesMax = std::size_t{4} << 20;
+
+struct ReadOptions {
+  std::vector<std::string> ignored_keys;  // the user says that these leave the count alone; as in messages: "text_config.x"
+};
+
+// Errors, one line with the key: kInvalid (no JSON, a value that cannot be, sizes that contradict each other), kUnsupported (a
+// model_type or key that is not known), kLimit (longer than kConfigBytesMax, more than 2^53 parameters).
+// Infinity and NaN, which Python writes into JSON, are read as if the key were null.
+base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& options = {});
+
+struct KnownFamily {
+  std::string_view model_type;
+  std::string_view note;
+};
+const std::vector<KnownFamily>& known_families();  // by name
+
+}  // namespace flopsight::flops
