@@ -56,13 +56,14 @@ void change_attention(Layer& layer, const Shape& shape, const CountingRules& rul
 
 void change_experts(Layer& layer, const Shape& shape, const CountingRules& rules) {
   for (Matmul& m : layer.matmuls) {
+    if (m.expert == Expert::kNone) continue;
+    if (rules.experts_at_intermediate_size && shape.intermediate_size > 0) {
+      (m.operation == Operation::kDown ? m.in : m.out) = shape.intermediate_size;
+    }
     if (m.expert != Expert::kRouted) continue;
     if (rules.experts == ExpertRule::kAll) m.active = m.stored;
     if (rules.experts == ExpertRule::kOne) m.active = 1;
     if (rules.ignore_latent) (m.operation == Operation::kDown ? m.out : m.in) = shape.hidden_size;
-    if (rules.experts_at_intermediate_size && shape.intermediate_size > 0) {
-      (m.operation == Operation::kDown ? m.in : m.out) = shape.intermediate_size;
-    }
   }
   std::erase_if(layer.matmuls, [&](const Matmul& m) {
     const bool latent = m.operation == Operation::kLatentDown || m.operation == Operation::kLatentUp;

@@ -61,7 +61,7 @@ struct CountingRules {
   bool ignore_moe_layers = false;
   bool ignore_shared_experts = false;
   bool ignore_latent = false;  // routed experts at hidden_size, no latent projections
-  bool experts_at_intermediate_size = false;  // routed experts as wide as a dense layer
+  bool experts_at_intermediate_size = false;  // experts as wide as a dense layer
   bool recurrent_width_twice_hidden = false;  // Mamba's inner width taken as 2*hidden_size
   bool kv_heads_as_heads = false;             // grouped queries not taken into account
   bool head_dim_from_hidden = false;          // hidden_size/heads
