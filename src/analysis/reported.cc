@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/median.h"
+
 namespace flopsight::analysis {
 namespace {
 
 using training_logs::Step;
-
-std::optional<double> median(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 // Of what `value` gives of each used step.
 template <typename Value>
@@ -24,7 +18,7 @@ std::optional<double> median_of(std::span<const Step> steps, Value value) {
     if (step.excluded) continue;
     if (const std::optional<double> found = value(step)) values.push_back(*found);
   }
-  return median(std::move(values));
+  return base::median(std::move(values));
 }
 
 std::optional<double> implied_peak(const Step& step) {

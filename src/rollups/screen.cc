@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "base/median.h"
 #include "rollups/cadence.h"
 
 namespace flopsight::rollups {
@@ -86,9 +87,7 @@ double frozen_seconds(const std::vector<GpuScrape>& scrapes, Alike alike) {
     first = i;
   }
   if (lengths.size() < kChangesMin) return kFrozenSecondsMax;
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  return std::clamp(3 * *middle, kFrozenSecondsMin, kFrozenSecondsMax);
+  return std::clamp(3 * *base::median(std::move(lengths)), kFrozenSecondsMin, kFrozenSecondsMax);
 }
 
 std::uint64_t mark_frozen(samples::GpuTimeline& timeline) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/median.h"
 #include "catalog/metrics.h"
 #include "sources/collector.h"
 #include "sources/pushdown.h"
@@ -99,10 +100,7 @@ std::optional<double> median_step_seconds(const std::vector<std::int64_t>& times
   for (std::size_t i = 1; i < times.size(); ++i) {
     if (times[i] > times[i - 1]) steps.push_back(static_cast<double>(times[i] - times[i - 1]) / 1000);
   }
-  if (steps.empty()) return std::nullopt;
-  const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
-  std::nth_element(steps.begin(), middle, steps.end());
-  return *middle;
+  return base::median(std::move(steps));
 }
 
 // The median steps of a few GPUs' series in the half hour before `at`, from their own timestamps: counts over a

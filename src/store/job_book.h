@@ -98,6 +98,9 @@ class JobBook {
   // replaced.
   base::Status put_reported(const ReportedKey& key, std::string_view format,
                             std::span<const training_logs::Step> steps, units::Instant now);
+  // Of many jobs, in one transaction. For sources whose steps have times and are read again after a crash: what is no later than
+  // the last that is known of its source is left out.
+  base::Status add_reported(std::span<const ReportedSteps> reported, units::Instant now);
   // Of one job, with a time in the window, or received in it where they have no time.
   base::Result<std::vector<ReportedSteps>> reported(std::string_view job,
                                                     std::string_view name_space,
@@ -128,6 +131,9 @@ class JobBook {
   JobBook(Database database, JobBookOptions options)
       : database_(std::move(database)), options_(options) {}
   base::Status put_job(const schedulers::Job& job, units::Instant now, Put& put);
+  base::Result<std::optional<units::Instant>> last_reported(const ReportedKey& key);
+  base::Result<std::uint64_t> put_steps(const ReportedKey& key, std::string_view format, std::span<const training_logs::Step> steps,
+                                        units::Instant now);
   base::Status count_rows();
 
   std::mutex mutex_;

@@ -59,10 +59,9 @@ training_logs::Step step_in(const Statement& row) {
 
 }  // namespace
 
-Status JobBook::put_reported(const ReportedKey& key, std::string_view format,
-                             std::span<const training_logs::Step> steps, units::Instant now) {
-  if (steps.empty()) return {};
-  const std::scoped_lock lock(mutex_);
+// In a transaction. How many rows were written; replaced ones count again: the limit is a guard, not an account.
+Result<std::uint64_t> JobBook::put_steps(const ReportedKey& key, std::string_view format, std::span<const training_logs::Step> steps,
+                                         units::Instant now) {
   if (steps_total_ + steps.size() > options_.steps_max) {
     return Error{ErrorCode::kLimit,
                  "more than " + std::to_string(options_.steps_max) + " reported steps in the book"};
@@ -72,42 +71,76 @@ Status JobBook::put_reported(const ReportedKey& key, std::string_view format,
     first = std::min(first, step.time.value_or(now));
     last = std::max(last, step.time.value_or(now));
   }
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      Statement source,
+      database_.prepare(
+          "INSERT INTO reported_sources(job, namespace, source, format, first_unix_milliseconds, "
+          "last_unix_milliseconds) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(job, namespace, source) "
+          "DO UPDATE SET "
+          "format = excluded.format, first_unix_milliseconds = min(first_unix_milliseconds, "
+          "excluded.first_unix_milliseconds), last_unix_milliseconds = "
+          "max(last_unix_milliseconds, "
+          "excluded.last_unix_milliseconds) RETURNING id"));
+  source.bind_text(1, key.job);
+  source.bind_text(2, key.name_space);
+  source.bind_text(3, key.source);
+  source.bind_text(4, format);
+  source.bind(5, first.unix_milliseconds);
+  source.bind(6, last.unix_milliseconds);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, source.step());
+  if (!row) return Error{ErrorCode::kIo, "a source of reported steps was not written"};
+  const std::int64_t id = source.integer(0);
+  source.reset();
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement put,
+                             database_.prepare("INSERT OR REPLACE INTO reported_steps VALUES(?, "
+                                               "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (const training_logs::Step& step : steps) {
+    put.bind(1, id);
+    bind_step(put, step, now.unix_milliseconds);
+    FLOPSIGHT_RETURN_IF_ERROR(put.run());
+  }
+  return static_cast<std::uint64_t>(steps.size());
+}
+
+Status JobBook::put_reported(const ReportedKey& key, std::string_view format,
+                             std::span<const training_logs::Step> steps, units::Instant now) {
+  if (steps.empty()) return {};
+  const std::scoped_lock lock(mutex_);
   std::uint64_t added = 0;
   const Status done = in_transaction(database_, [&]() -> Status {
-    FLOPSIGHT_ASSIGN_OR_RETURN(
-        Statement source,
-        database_.prepare(
-            "INSERT INTO reported_sources(job, namespace, source, format, first_unix_milliseconds, "
-            "last_unix_milliseconds) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(job, namespace, source) "
-            "DO UPDATE SET "
-            "format = excluded.format, first_unix_milliseconds = min(first_unix_milliseconds, "
-            "excluded.first_unix_milliseconds), last_unix_milliseconds = "
-            "max(last_unix_milliseconds, "
-            "excluded.last_unix_milliseconds) RETURNING id"));
-    source.bind_text(1, key.job);
-    source.bind_text(2, key.name_space);
-    source.bind_text(3, key.source);
-    source.bind_text(4, format);
-    source.bind(5, first.unix_milliseconds);
-    source.bind(6, last.unix_milliseconds);
-    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, source.step());
-    if (!row) return Error{ErrorCode::kIo, "a source of reported steps was not written"};
-    const std::int64_t id = source.integer(0);
-    source.reset();
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t before,
-                               number(database_, "SELECT total_changes()"));
-    FLOPSIGHT_ASSIGN_OR_RETURN(Statement put,
-                               database_.prepare("INSERT OR REPLACE INTO reported_steps VALUES(?, "
-                                                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-    for (const training_logs::Step& step : steps) {
-      put.bind(1, id);
-      bind_step(put, step, now.unix_milliseconds);
-      FLOPSIGHT_RETURN_IF_ERROR(put.run());
+    FLOPSIGHT_ASSIGN_OR_RETURN(added, put_steps(key, format, steps, now));
+    return {};
+  });
+  FLOPSIGHT_RETURN_IF_ERROR(done);
+  steps_total_ += added;
+  return {};
+}
+
+Result<std::optional<units::Instant>> JobBook::last_reported(const ReportedKey& key) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement find, database_.prepare("SELECT last_unix_milliseconds FROM reported_sources WHERE job = ? AND "
+                                                               "namespace = ? AND source = ?"));
+  find.bind_text(1, key.job);
+  find.bind_text(2, key.name_space);
+  find.bind_text(3, key.source);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+  return row ? std::optional(units::Instant{find.integer(0)}) : std::nullopt;
+}
+
+Status JobBook::add_reported(std::span<const ReportedSteps> reported, units::Instant now) {
+  if (reported.empty()) return {};
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t added = 0;
+  const Status done = in_transaction(database_, [&]() -> Status {
+    for (const ReportedSteps& one : reported) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<units::Instant> last, last_reported(one.key));
+      std::vector<training_logs::Step> fresh;
+      for (const training_logs::Step& step : one.steps) {
+        if (!last || !step.time || *step.time > *last) fresh.push_back(step);
+      }
+      if (fresh.empty()) continue;
+      FLOPSIGHT_ASSIGN_OR_RETURN(const std::uint64_t put, put_steps(one.key, one.format, fresh, now));
+      added += put;
     }
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t after,
-                               number(database_, "SELECT total_changes()"));
-    added = static_cast<std::uint64_t>(
-        after - before);  // replaced ones count again: the limit is a guard, not an account
     return {};
   });
   FLOPSIGHT_RETURN_IF_ERROR(done);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/median.h"
 #include "base/text.h"
 #include "training_logs/documents_internal.h"
 #include "training_logs/formats_internal.h"
@@ -253,7 +254,7 @@ Summary Reader::State::summary(const std::vector<Step>& steps) const {
     for (const Step& step : steps) {
       if (!step.excluded && step.*figure) values.push_back(*(step.*figure));
     }
-    return median(std::move(values));
+    return base::median(std::move(values));
   };
   for (const Step& step : steps) {
     if (step.excluded) continue;
@@ -266,7 +267,7 @@ Summary Reader::State::summary(const std::vector<Step>& steps) const {
   out.tokens_per_second = middle(&Step::tokens_per_second);
   out.samples_per_second = middle(&Step::samples_per_second);
   out.step_seconds = middle(&Step::step_seconds);
-  out.implied_peak_flops_per_second = peak ? peak : median(std::move(quotients));
+  out.implied_peak_flops_per_second = peak ? peak : base::median(std::move(quotients));
   out.implied_peak_printed = peak.has_value();
   return out;
 }

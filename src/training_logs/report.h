@@ -68,6 +68,11 @@ struct Step {
   SourceLine source;
 };
 
+// What a step has that can be averaged.
+inline constexpr std::optional<double> Step::*kStepFigures[] = {
+    &Step::mfu_ratio,         &Step::flops_per_second_per_gpu, &Step::tokens_per_second_per_gpu, &Step::tokens_per_second,
+    &Step::samples_per_second, &Step::step_seconds,            &Step::peak_flops_per_second};
+
 // Medians over the steps that are not excluded; `steps_used` of them.
 struct Summary {
   std::uint64_t steps_used = 0;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
+#include "training_logs/merge_steps.h"
 #include "training_logs/step_book_internal.h"
 
 namespace flopsight::training_logs {
@@ -14,11 +16,6 @@ constexpr std::size_t kJudgedStepsMin = 4;
 // Further from that median than this factor, either way, is no ordinary step.
 constexpr double kWarmUpFactor = 2;
 
-constexpr std::optional<double> Step::* kFigures[] = {
-    &Step::mfu_ratio,         &Step::flops_per_second_per_gpu, &Step::tokens_per_second_per_gpu,
-    &Step::tokens_per_second, &Step::samples_per_second,       &Step::step_seconds,
-    &Step::peak_flops_per_second,
-};
 // What a step's speed is judged by: the first that most of them have.
 constexpr std::optional<double> Step::* kSpeeds[] = {
     &Step::step_seconds, &Step::flops_per_second_per_gpu, &Step::tokens_per_second_per_gpu, &Step::mfu_ratio,
@@ -26,7 +23,7 @@ constexpr std::optional<double> Step::* kSpeeds[] = {
 };
 
 void fill(Step& into, const Step& from) {
-  for (const auto figure : kFigures) {
+  for (const auto figure : kStepFigures) {
     if (!(into.*figure)) into.*figure = from.*figure;
   }
   if (!into.time) into.time = from.time;
@@ -35,15 +32,6 @@ void fill(Step& into, const Step& from) {
 }
 
 }  // namespace
-
-std::optional<double> median(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  const double lower = *std::max_element(values.begin(), middle);
-  return lower + (*middle - lower) / 2;
-}
 
 void StepBook::add_before(Step line) {
   if (before_) add(std::move(*before_));
@@ -105,24 +93,9 @@ void StepBook::add_numbered(Step line) {
 }
 
 void StepBook::close(Open& open) {
-  Step step = open.kept.front();
+  Step step = merge_steps(open.kept);
   step.attempt = attempt_;
-  std::size_t most = 1;
-  std::vector<double> values;
-  for (const auto figure : kFigures) {
-    values.clear();
-    for (const Step& line : open.kept) {
-      if (line.*figure) values.push_back(*(line.*figure));
-    }
-    most = std::max(most, values.size());
-    step.*figure = median(values);
-  }
-  for (const Step& line : open.kept) {
-    if (!step.time) step.time = line.time;
-    if (!step.loss) step.loss = line.loss;
-  }
-  step.ranks = static_cast<std::uint32_t>(open.lines > open.kept.size() ? std::min<std::uint64_t>(open.lines, UINT32_MAX) : most);
-  if (open.kept.size() > 1) step.rank.reset();
+  if (open.lines > open.kept.size()) step.ranks = static_cast<std::uint32_t>(std::min<std::uint64_t>(open.lines, UINT32_MAX));
   judge(step);
   hold(std::move(step));
 }
@@ -135,7 +108,7 @@ void StepBook::close_all() {
 // What no other step is needed for.
 void StepBook::judge(Step& step) {
   bool negative = false;
-  for (const auto figure : kFigures) {
+  for (const auto figure : kStepFigures) {
     std::optional<double>& value = step.*figure;
     if (!value) continue;
     if (!std::isfinite(*value)) value.reset();
@@ -176,7 +149,7 @@ void StepBook::release() {
         if (step.*speed && !step.excluded) values.push_back(*(step.*speed));
       }
       if (values.size() < kJudgedStepsMin) continue;
-      const double usual = *median(values);
+      const double usual = *base::median(values);
       for (Step& step : held_) {
         const std::optional<double>& value = step.*speed;
         const bool far = !value || *value > usual * kWarmUpFactor || *value < usual / kWarmUpFactor;

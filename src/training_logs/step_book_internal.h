@@ -64,7 +64,4 @@ class StepBook {
   bool printed_zero_ = false;
 };
 
-// The middle of the values, or between the two in the middle; nothing of nothing.
-std::optional<double> median(std::vector<double> values);
-
 }  // namespace flopsight::training_logs

@@ -69,6 +69,33 @@ class Serve:
         self._folder.cleanup()
 
 
+class ReportedByATrainer(unittest.TestCase):
+    def test_metrics_of_a_trainer_stand_beside_the_ofu_of_its_job(self):
+        trainer = 'our_mfu{{pod="llama-0",namespace="a",rank="{rank}"}} {mfu}\nour_mfu{{instance="nobody"}} 99\n'
+        with contextlib.ExitStack() as stack:
+            gpus = stack.enter_context(Exporter(lambda: gpu_text("GPU-1", "llama-0")))
+            ranks = [stack.enter_context(Exporter(lambda i=i: trainer.format(rank=i, mfu=38 + 2 * i))) for i in range(3)]
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="flopsight-metrics-"))
+            metrics = os.path.join(folder, "metrics.yml")
+            with open(metrics, "w", encoding="utf-8") as file:
+                file.write("training-metrics:\n- {name: our_mfu, means: mfu, unit: '%'}\n")
+            targets = [word for e in [gpus, *ranks] for word in ("--scrape-targets", e.address)]
+            serve = stack.enter_context(Serve(*targets, "--training-metrics", metrics, "--scrape-interval", "500ms", "--scrape-timeout", "400ms",
+                                              "--rollup-slot", "10s", "--rollup-late", "1s"))
+
+            def reported():
+                status, body = fetch(serve.url + "/api/v1/jobs/llama-0@a")
+                answer = json.loads(body) if status == 200 else {}
+                return answer if answer.get("reported") and answer["ofu_ratio"] else None
+            answer = wait_until(reported, "reported MFU of the job", seconds=60)
+            self.assertAlmostEqual(answer["reported"]["mfu_ratio"], 0.40)
+            self.assertEqual(answer["reported"]["source"], "prometheus")
+            points = json.loads(fetch(serve.url + "/api/v1/mfu")[1])["points"]
+            self.assertEqual([(p["job"], round(p["reported_mfu_ratio"], 6)) for p in points], [("llama-0", 0.4)])
+            own = fetch(serve.url + "/metrics")[1].decode()
+            self.assertRegex(own, r'flopsight_reported_samples_dropped_total\{reason="no_job"\} [1-9]')
+
+
 class ScrapedByServe(unittest.TestCase):
     def setUp(self):
         self.stack = contextlib.ExitStack()

@@ -14,12 +14,11 @@
 #include "serve/demo_fleet.h"
 #include "serve/ingest.h"
 #include "serve/job_service.h"
-#include "serve/log_reading.h"
 #include "jobs/job_file.h"
 #include "parse_file.h"
 #include "serve/routes.h"
 #include "serve/scrape_service.h"
-#include "serve/slurm_poller.h"
+#include "serve/telling.h"
 
 namespace flopsight::app {
 namespace {
@@ -35,6 +34,7 @@ struct Loaded {
   std::shared_ptr<const Access> access;
   std::shared_ptr<const jobs::Grouping> grouping;
   std::shared_ptr<const analysis::FamilyRule> families;
+  training_logs::ExportedMetrics metrics = training_logs::ExportedMetrics::builtin();
   std::shared_ptr<const std::vector<base::Regex>> known_wrong;  // jobs whose own MFU is known to be wrong
 };
 
@@ -82,6 +82,9 @@ Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) 
     FLOPSIGHT_ASSIGN_OR_RETURN(devices, parse_file(c.gpu_catalog, catalog::DeviceCatalog::with_user_rows));
   }
   loaded.catalog = std::make_shared<const catalog::DeviceCatalog>(std::move(devices));
+  if (!c.training_metrics.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(loaded.metrics, parse_file(c.training_metrics, training_logs::ExportedMetrics::parse));
+  }
   if (!c.prices.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(loaded.prices, parse_file(c.prices, analysis::Prices::parse));
   }
@@ -138,8 +141,9 @@ IngestOptions ingest_options(const Loaded& loaded) {
   IngestOptions options;
   options.folder = c.store;
   options.live.fleet = fleet_options(loaded);
+  options.metrics = loaded.metrics;
   options.live.slot = c.rollup_slot;
-  options.live.late = c.rollup_late;
+  options.live.late = slot_wait(c);
   options.live.idle = c.rollup_idle;
   options.live.future_max = c.rollup_future;
   options.live.gap_attribution_max = c.rollup_gap;
@@ -154,23 +158,6 @@ IngestOptions ingest_options(const Loaded& loaded) {
   options.remote_write.series_max = static_cast<std::uint32_t>(c.limits_series);
   options.decompressed_bytes_max = c.limits_decompressed_bytes;
   options.retention = {c.retention_fine, c.retention_middle, c.retention_coarse, c.retention_bytes};
-  return options;
-}
-
-Result<SlurmPollerOptions> slurm_options(const ServeConfig& c) {
-  const auto milliseconds = [](units::Seconds s) { return std::chrono::milliseconds(std::llround(s.value * 1000)); };
-  SlurmPollerOptions options;
-  options.source.cluster = c.slurm_cluster;
-  FLOPSIGHT_ASSIGN_OR_RETURN(options.source.zone, base::Zone::find(c.slurm_zone));
-  options.source.command_folder = c.slurm_command_folder;
-  options.source.rest_url = c.slurm_rest_url;
-  options.source.rest_user = c.slurm_rest_user;
-  options.source.rest_token_file = c.slurm_rest_token_file;
-  options.source.rest_version = c.slurm_rest_version;
-  options.source.accounting = c.slurm_accounting;
-  options.source.timeout = milliseconds(c.slurm_timeout);
-  options.interval = milliseconds(c.slurm_interval);
-  options.history = c.slurm_history;
   return options;
 }
 
@@ -247,16 +234,8 @@ class Service {
     if (!loaded_.config.engine_url.empty()) {
       delivery_ = std::make_unique<Delivery>(*ingest_, [this](const std::string& line) { say(env_, line); });
     }
-    FLOPSIGHT_RETURN_IF_ERROR(start_telling());
-    routes_->set_telling([this] {
-      TellingHealth health;
-      if (slurm_) health.slurm = slurm_->health();
-      for (const FollowedFile& file : logs_ ? logs_->files() : std::vector<FollowedFile>()) {
-        ++health.logs_followed;
-        health.logs_failing += file.error.empty() ? 0U : 1U;
-      }
-      return health;
-    });
+    FLOPSIGHT_ASSIGN_OR_RETURN(telling_, Telling::start(loaded_.config, *ingest_, *jobs_, env_.now));
+    routes_->set_telling([this] { return telling_->health(); });
     routes_->set_ready(true);
     return {};
   }
@@ -293,9 +272,8 @@ class Service {
     server_->stop();
     demo_.reset();
     scraping_.reset();
-    slurm_.reset();
-    logs_.reset();
     flush(env_.now());
+    telling_.reset();
     delivery_.reset();
     say(env_, "stopped");
   }
@@ -306,44 +284,8 @@ class Service {
   units::Instant flush_after(units::Instant now) const {
     const ServeConfig& c = loaded_.config;
     const std::int64_t slot = std::llround(c.rollup_slot.value * 1000);
-    const std::int64_t delay = std::llround((c.rollup_late.value + c.scrape_interval.value + 5) * 1000);
+    const std::int64_t delay = std::llround((slot_wait(c).value + c.scrape_interval.value + 5) * 1000);
     return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
-  }
-
-  // What schedulers and logs say, from now on.
-  base::Status start_telling() {
-    const ServeConfig& c = loaded_.config;
-    if (!c.training_logs.empty()) {
-      FLOPSIGHT_ASSIGN_OR_RETURN(logs_, LogReading::start(c.training_logs, *jobs_, env_.now));
-    }
-    if (!c.slurm_commands && c.slurm_rest_url.empty()) return {};
-    FLOPSIGHT_ASSIGN_OR_RETURN(SlurmPollerOptions options, slurm_options(c));
-    const std::string cluster = c.slurm_cluster;
-    slurm_ = std::make_unique<SlurmPoller>(
-        std::move(options),
-        [this, cluster](const std::vector<schedulers::Job>& jobs) {
-          const units::Instant now = env_.now();
-          const auto put = jobs_->tell(jobs, now);
-          // Of what was not listed for a few polls, the scheduler knows no more.
-          if (put.ok()) jobs_->listed(cluster, now - units::Seconds(4 * loaded_.config.slurm_interval.value + 60));
-          const std::scoped_lock lock(telling_mutex_);
-          telling_trouble_ = put.ok() ? "" : put.error().message;
-        },
-        env_.now);
-    return {};
-  }
-
-  // Once, not with every poll.
-  void say_telling() {
-    std::string slurm;
-    if (slurm_) {
-      const SlurmHealth health = slurm_->health();
-      const std::scoped_lock lock(telling_mutex_);
-      slurm = health.failures_in_a_row > 0 ? health.last_error : telling_trouble_;
-    }
-    if (slurm != slurm_trouble_) say(env_, slurm.empty() ? "Slurm answers again" : "Slurm: " + slurm);
-    slurm_trouble_ = slurm;
-    for (const std::string& note : logs_ ? logs_->take_notes() : std::vector<std::string>()) say(env_, "log not kept: " + note);
   }
 
   // Jobs and steps as old as the oldest rollups.
@@ -366,7 +308,7 @@ class Service {
   // Hands the fleet who held what, for all slots that are still open.
   void attribute(units::Instant now) {
     const ServeConfig& c = loaded_.config;
-    const double back_seconds = c.rollup_gap.value + c.rollup_idle.value + 2 * (c.rollup_late.value + c.rollup_slot.value);
+    const double back_seconds = c.rollup_gap.value + c.rollup_idle.value + 2 * (slot_wait(c).value + c.rollup_slot.value);
     std::vector<jobs::JobRecord> records = jobs_file_;
     auto told = jobs_->records({now - units::Seconds(back_seconds), now + c.rollup_future});
     if (told.ok()) {
@@ -381,8 +323,9 @@ class Service {
   }
 
   void flush(units::Instant now) {
-    say_telling();
     attribute(now);
+    telling_->keep_reported(now);
+    for (const std::string& note : telling_->take_notes()) say(env_, note);
     const base::Status flushed = ingest_->flush(now);
     const std::string trouble = flushed.ok() ? "" : flushed.error().message;
     // Once, not every minute.
@@ -441,12 +384,8 @@ class Service {
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<JobService> jobs_;
   std::vector<jobs::JobRecord> jobs_file_;
-  std::mutex telling_mutex_;
-  std::string telling_trouble_;  // telling_mutex_
-  std::string slurm_trouble_;
   units::Instant forgotten_;
-  std::unique_ptr<LogReading> logs_;
-  std::unique_ptr<SlurmPoller> slurm_;
+  std::unique_ptr<Telling> telling_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Delivery> delivery_;
   std::unique_ptr<ScrapeService> scraping_;

@@ -55,22 +55,27 @@ std::string without_line_ends(std::string_view text) {
 struct Ingest::Names {
   struct Use {
     live::MetricUse metric;
-    bool is_owner = false;  // of kube-state-metrics: says whose a pod is
+    bool is_owner = false;     // of kube-state-metrics: says whose a pod is
+    bool is_reported = false;  // a trainer's own: says how fast it trains
 
-    bool wanted() const { return is_owner || metric.wanted(); }
+    bool is_beside() const { return is_owner || is_reported; }
+    bool wanted() const { return is_beside() || metric.wanted(); }
   };
   tsl::robin_map<std::string, Use, TextHash, TextEqual> metrics;
   tsl::robin_map<wire::LabelsKey, live::LabelSetId, KeyHash> label_sets;
 
-  Names() { label_sets.max_load_factor(0.85F); }
+  explicit Names(const training_logs::ExportedMetrics& reported) : reported_(reported) { label_sets.max_load_factor(0.85F); }
 
   Use use_of(std::string_view metric) {
     const auto at = metrics.find(metric);
     if (at != metrics.end()) return at->second;
-    const Use use{live::metric_use(metric), jobs::OwnerTable::wants(metric)};
+    const Use use{live::metric_use(metric), jobs::OwnerTable::wants(metric), reported_.known(metric)};
     if (metrics.size() < kNamesMax) metrics.emplace(std::string(metric), use);
     return use;
   }
+
+ private:
+  const training_logs::ExportedMetrics& reported_;
 };
 
 // A scraped target: its parser remembers label blocks, and we what they mean.
@@ -102,8 +107,8 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
 
   void series(wire::RemoteWriteSeries& series) override {
     if (series.samples().empty()) return;
-    if (use_.is_owner) {
-      learn_owner(series);
+    if (use_.is_beside()) {
+      learn_beside(series);
       return;
     }
     const wire::LabelsKey key = series.labels_key();
@@ -137,12 +142,15 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   bool puts_off() const { return puts_off_; }
 
  private:
-  void learn_owner(wire::RemoteWriteSeries& series) {
+  void learn_beside(wire::RemoteWriteSeries& series) {
     labels_.clear();
     for (const wire::Label& label : series.labels()) labels_.push_back({label.name, label.value});
-    ingest_.owners_.learn(series.metric(), labels_, series.samples().back().value);
-    ingest_.counters_.samples_of_owners += series.samples().size();
     answer_.samples += series.samples().size();
+    if (use_.is_owner) ingest_.learn_owner(series.metric(), labels_, series.samples().back().value, series.samples().size());
+    if (!use_.is_reported) return;
+    for (const wire::RemoteWriteSample& sample : series.samples()) {
+      ingest_.learn_reported(series.metric(), labels_, {{sample.timestamp_milliseconds}, sample.value}, now_, segment_);
+    }
   }
   static std::string first_label(wire::RemoteWriteSeries& series) {
     for (const wire::Label& label : series.labels()) {
@@ -186,15 +194,14 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
       ++ingest_.counters_.samples_unwanted;
       return;
     }
-    if (use.is_owner) {
-      std::vector<jobs::LabelView> labels;
-      for (const wire::Label& label : sample.labels->labels) labels.push_back({label.name, label.value});
-      ingest_.owners_.learn(sample.metric, labels, sample.value);
-      ++ingest_.counters_.samples_of_owners;
+    const units::Instant time{sample.timestamp_milliseconds.value_or(now_.unix_milliseconds)};
+    if (use.is_beside()) {
+      const std::vector<jobs::LabelView> labels = all_labels(*sample.labels);
+      if (use.is_owner) ingest_.learn_owner(sample.metric, labels, sample.value, 1);
+      if (use.is_reported) ingest_.learn_reported(sample.metric, labels, {time, sample.value}, now_, segment_);
       return;
     }
     const auto set = set_of(*sample.labels);
-    const units::Instant time{sample.timestamp_milliseconds.value_or(now_.unix_milliseconds)};
     const AddResult result =
         set ? ingest_.fleet_->add(*set, use.metric, sample.metric, time, sample.value, now_, segment_) : AddResult::kLimit;
     ingest_.count(result);
@@ -207,8 +214,8 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
   }
 
  private:
-  std::optional<live::LabelSetId> set_of(const wire::LabelSet& set) {
-    if (set.kept() && set.id < target_.sets.size() && target_.sets[set.id]) return target_.sets[set.id];
+  // Its own and, where it has none of the name, the target's.
+  std::vector<jobs::LabelView> all_labels(const wire::LabelSet& set) const {
     std::vector<jobs::LabelView> all;
     for (const wire::Label& label : set.labels) all.push_back({label.name, label.value});
     for (const wire::Label& label : labels_) {
@@ -216,7 +223,11 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
                                    [&](const wire::Label& own) { return own.name == label.name; });
       if (!has) all.push_back({label.name, label.value});
     }
-    const auto bound = ingest_.fleet_->bind(all, scope_);
+    return all;
+  }
+  std::optional<live::LabelSetId> set_of(const wire::LabelSet& set) {
+    if (set.kept() && set.id < target_.sets.size() && target_.sets[set.id]) return target_.sets[set.id];
+    const auto bound = ingest_.fleet_->bind(all_labels(set), scope_);
     if (set.kept()) {
       if (set.id >= target_.sets.size()) target_.sets.resize(set.id + 1);
       target_.sets[set.id] = bound;
@@ -271,7 +282,13 @@ void Ingest::make_fleet() {
   fleet_->set_jobs(jobs_);
   known_gpus_.clear();
   known_holders_.clear();
-  names_ = std::make_unique<Names>();
+  names_ = std::make_unique<Names>(options_.metrics);
+  training_logs::ExportedSteps::Options reported;
+  reported.slot = options_.live.slot;
+  reported.late = options_.live.late;
+  reported.idle = options_.live.idle;
+  reported.future_max = options_.live.future_max;
+  reported_ = training_logs::ExportedSteps(reported);
   targets_.clear();
   latest_gpus_.clear();
   latest_jobs_.clear();

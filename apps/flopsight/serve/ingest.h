@@ -31,6 +31,8 @@
 #include "store/job_book.h"
 #include "store/log.h"
 #include "store/store.h"
+#include "training_logs/exported_metrics.h"
+#include "training_logs/exported_steps.h"
 #include "units/time.h"
 #include "wire/exposition.h"
 #include "wire/remote_write.h"
@@ -49,6 +51,7 @@ struct IngestOptions {
   std::optional<EngineSettings> engine;
   live::LiveOptions live;
   store::LogOptions log;
+  training_logs::ExportedMetrics metrics = training_logs::ExportedMetrics::builtin();  // in which trainers report their speed
   wire::RemoteWriteLimits remote_write;
   std::size_t decompressed_bytes_max = 256 << 20;
   store::Retention retention;
@@ -73,6 +76,11 @@ struct IngestCounters {
   std::uint64_t samples_duplicate = 0;
   std::uint64_t samples_not_ours = 0;
   std::uint64_t samples_of_owners = 0;     // of kube-state-metrics: whose a pod is, and when it ended
+  std::uint64_t samples_reported = 0;      // of trainers: how fast a job says that it trains
+  std::uint64_t reported_without_job = 0;  // of these, such that no label names a job of
+  std::uint64_t reported_no_measurement = 0;
+  std::uint64_t reported_out_of_time = 0;
+  std::uint64_t reported_over_limit = 0;
   std::uint64_t samples_too_old = 0;
   std::uint64_t samples_too_new = 0;
   std::uint64_t samples_over_limit = 0;
@@ -145,6 +153,8 @@ class Ingest {
   // Who held what, from schedulers and jobs files; for what is closed from now on. Pods that kube-state-metrics says have
   // ended are added to it.
   void set_jobs(std::vector<jobs::JobRecord> records);
+  // Steps of jobs that trainers exported and that are complete, once. Until they are kept somewhere, they are only with the caller.
+  std::vector<training_logs::ExportedSteps::OfJob> take_reported(units::Instant now);
   // Holders of GPUs that kube-state-metrics knows the owner of.
   std::vector<store::PodOwner> owned_pods() const;
   void set_retention(const store::Retention& retention);
@@ -208,6 +218,13 @@ class Ingest {
                                  std::uint32_t segment);
   void apply_scrape(std::string_view body, units::Instant now, std::uint32_t segment);
   void count(live::AddResult result);
+  void learn_owner(std::string_view metric, std::span<const jobs::LabelView> labels, double value, std::uint64_t samples);
+  struct TimedValue {
+    units::Instant time;
+    double value = 0;
+  };
+  void learn_reported(std::string_view metric, std::span<const jobs::LabelView> labels, TimedValue sample, units::Instant now,
+                      std::uint32_t segment);
   void stop_accepting(const base::Error& error);
   base::Status write_cells(units::Instant now, bool everything);  // store_mutex_ held
   void look_for_room();
@@ -249,6 +266,7 @@ class Ingest {
   std::unique_ptr<live::LiveFleet> fleet_;
   jobs::JobTable jobs_;
   jobs::OwnerTable owners_;
+  training_logs::ExportedSteps reported_{{}};
   std::unique_ptr<wire::RemoteWriteDecoder> decoder_;
   struct Names;  // metric names and label sets, looked up once
   std::unique_ptr<Names> names_;

@@ -157,7 +157,7 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
     const std::scoped_lock guard(fleet_mutex_);
     // A sample that came in between is in a later segment than any that is not in a cell.
     const std::uint32_t current = log_->current_segment();
-    checkpoint.log_segment = fleet_->oldest_segment(current).value_or(current);
+    checkpoint.log_segment = std::min(fleet_->oldest_segment(current).value_or(current), reported_.oldest_segment().value_or(current));
     for (live::GpuIndex i = 0; i < known_gpus_.size(); ++i) {
       const units::Instant closed = fleet_->closed_until(i);
       if (known_gpus_[i].id != 0 && closed.unix_milliseconds > 0) {

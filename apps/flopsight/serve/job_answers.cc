@@ -19,10 +19,7 @@ using base::Result;
 using base::Status;
 using store::JobId;
 
-samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const AnswerSettings& settings) {
-  if (settings.grouping == nullptr) return holder;
-  return settings.grouping->group_of(holder, jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf());
-}
+bool is_same_job(const samples::Holder& a, const samples::Holder& b) { return a.job == b.job && a.name_space == b.name_space; }
 
 base::Error missing(const std::string& id) {
   return {base::ErrorCode::kNotFound, "no job with the id " + base::printable(id, 60)};
@@ -146,10 +143,11 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
   answer.summary.gpu_count = gpu_count_of(answer);
   answer.family = family_of(answer, q.settings);
   if (q.jobs == nullptr) return answer;
-  FLOPSIGHT_ASSIGN_OR_RETURN(answer.reported, q.jobs->reported_of(gathered.cells.holder, q.window));
-  for (std::size_t i = 0; i < answer.members.size() && i < gathered.members.size() && !answer.reported; ++i) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(answer.reported, q.jobs->reported_of(gathered.members[i], q.window));
+  std::vector<samples::Holder> holders = {gathered.cells.holder};
+  for (const samples::Holder& member : gathered.members) {
+    if (!is_same_job(member, gathered.cells.holder)) holders.push_back(member);
   }
+  FLOPSIGHT_ASSIGN_OR_RETURN(answer.reported, q.jobs->reported_of(holders, q.window));
   return answer;
 }
 
@@ -180,6 +178,11 @@ double lost_seconds(const Gathered& gathered) {
 }
 
 }  // namespace
+
+samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const AnswerSettings& settings) {
+  if (settings.grouping == nullptr) return holder;
+  return settings.grouping->group_of(holder, jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf());
+}
 
 Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, units::Window window,
                                   const Caller& caller, PageOf page, samples::QualityLog& quality) {

@@ -13,6 +13,9 @@
 
 namespace flopsight::app {
 
+// The job that a holder is shown as: itself, or the group that it is a member of.
+samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const AnswerSettings& settings);
+
 // Rows of a list: from `first` on, at most `count`.
 struct PageOf {
   std::uint64_t first = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "training_logs/merge_steps.h"
+
 namespace flopsight::app {
 namespace {
 
@@ -10,6 +12,7 @@ using base::Status;
 
 constexpr units::Seconds kTellAgain{6 * 3600.0};
 constexpr std::uint64_t kRecordsMax = 1'000'000;
+constexpr std::size_t kStepsMergedMax = 500'000;
 
 std::string attributed_by(const schedulers::Job& job) {
   return job.source.empty() ? "told" : job.source.substr(0, job.source.find(','));
@@ -58,6 +61,12 @@ Status JobService::tell_nodes(std::span<const schedulers::Node> nodes) {
 Status JobService::tell_reported(const store::ReportedKey& key, std::string_view format,
                                  std::span<const training_logs::Step> steps, units::Instant now) {
   return book_->put_reported(key, format, steps, now);
+}
+
+Status JobService::tell_exported(const std::vector<training_logs::ExportedSteps::OfJob>& steps, units::Instant now) {
+  std::vector<store::ReportedSteps> reported;
+  for (const auto& job : steps) reported.push_back({{job.job, job.name_space, "prometheus"}, "prometheus", job.steps});
+  return book_->add_reported(reported, now);
 }
 
 void JobService::listed(const std::string& cluster, units::Instant time) {
@@ -167,20 +176,32 @@ Result<std::vector<schedulers::Job>> JobService::runs_of(const samples::Holder& 
   return runs;
 }
 
-Result<std::optional<analysis::Reported>> JobService::reported_of(const samples::Holder& holder,
+Result<std::optional<analysis::Reported>> JobService::reported_of(std::span<const samples::Holder> holders,
                                                                   units::Window window) {
-  std::optional<analysis::Reported> best;
-  std::vector<std::string> name_spaces = {holder.name_space};
-  if (!holder.name_space.empty()) name_spaces.emplace_back();  // who reported may not have known it
-  for (const std::string& name_space : name_spaces) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::ReportedSteps> sources,
-                               book_->reported(holder.job, name_space, window));
-    for (const store::ReportedSteps& source : sources) {
-      analysis::Reported reported =
-          analysis::reported_of(source.key.source, source.format, source.steps);
-      if (!best || reported.steps_used > best->steps_used) best = std::move(reported);
+  struct Source {
+    std::string format;
+    std::vector<std::vector<training_logs::Step>> tellers;
+  };
+  std::map<std::string, Source> sources;
+  std::size_t steps_total = 0;
+  for (const samples::Holder& holder : holders) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::ReportedSteps> told, book_->reported(holder.job, holder.name_space, window));
+    if (told.empty() && !holder.name_space.empty()) {  // who reported may not have known it
+      FLOPSIGHT_ASSIGN_OR_RETURN(told, book_->reported(holder.job, "", window));
     }
-    if (best) break;
+    for (store::ReportedSteps& one : told) {
+      steps_total += one.steps.size();
+      Source& source = sources[one.key.source];
+      source.format = one.format;
+      source.tellers.push_back(std::move(one.steps));
+    }
+    if (steps_total > kStepsMergedMax) break;
+  }
+  std::optional<analysis::Reported> best;
+  const auto rank = [](const analysis::Reported& reported) { return std::pair(reported.mfu_ratio.has_value(), reported.steps_used); };
+  for (auto& [name, source] : sources) {
+    analysis::Reported reported = analysis::reported_of(name, source.format, training_logs::merge_tellers(std::move(source.tellers)));
+    if (!best || rank(reported) > rank(*best)) best = std::move(reported);
   }
   return best;
 }

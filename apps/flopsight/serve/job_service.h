@@ -20,6 +20,7 @@
 #include "jobs/job_file.h"
 #include "schedulers/job.h"
 #include "store/job_book.h"
+#include "training_logs/exported_steps.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -34,6 +35,9 @@ class JobService {
   base::Status tell_nodes(std::span<const schedulers::Node> nodes);
   base::Status tell_reported(const store::ReportedKey& key, std::string_view format,
                              std::span<const training_logs::Step> steps, units::Instant now);
+
+  // What trainers exported as metrics; steps that are known already, from before a restart, are left out.
+  base::Status tell_exported(const std::vector<training_logs::ExportedSteps::OfJob>& steps, units::Instant now);
 
   // A whole listing of a cluster's jobs was read at that time: what it did not list, and never
   // ended, is over.
@@ -61,9 +65,10 @@ class JobService {
   // names one.
   base::Result<std::vector<schedulers::Job>> runs_of(const samples::Holder& holder,
                                                      units::Window window);
-  // The source with the most steps that count in the window; nothing when the job said nothing of
-  // itself.
-  base::Result<std::optional<analysis::Reported>> reported_of(const samples::Holder& holder,
+  // Of a job that may have had several holders (the pods of a group): what several say of one step through sources of one name
+  // is one, and of the sources the one with an MFU and the most steps that count in the window. Nothing when nobody said anything.
+  // Of more holders than have 500,000 steps together, the first speak.
+  base::Result<std::optional<analysis::Reported>> reported_of(std::span<const samples::Holder> holders,
                                                               units::Window window);
   base::Result<std::vector<std::pair<std::string, std::string>>> reporters(units::Window window) {
     return book_->reporters(window);

@@ -1,10 +1,13 @@
 #include "serve/mfu_answers.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "jobs/job_name.h"
 #include "rollups/totals.h"
 #include "serve/job_answers.h"
+#include "store/store.h"
 
 namespace flopsight::app {
 namespace {
@@ -20,6 +23,34 @@ bool known_wrong(const AnswerSettings& settings, const std::string& job) {
 units::Window time_of(const analysis::Reported& reported, units::Window window) {
   if (!reported.first || !reported.last || *reported.last <= *reported.first) return window;
   return {*reported.first, *reported.last};
+}
+
+// Who reported, by the id of the job that it is a part of. Of members that the caller may not see, nothing is told.
+base::Result<std::map<std::string, std::vector<samples::Holder>>> reporting_groups(store::Reader& reader, JobService& jobs,
+                                                                                   const AnswerSettings& settings,
+                                                                                   units::Window window, const Caller& caller) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto reporters, jobs.reporters(window));
+  std::map<std::string, std::vector<samples::Holder>> groups;
+  for (const auto& [job, name_space] : reporters) {
+    samples::Holder holder;
+    holder.job = job;
+    holder.name_space = name_space;
+    if (!caller.sees_all()) {
+      const auto known = reader.find_job(jobs::job_text(holder));
+      if (!known.ok() || !caller.sees(reader.holder(*known))) continue;
+    }
+    groups[jobs::job_text(group_of(holder, &jobs, settings))].push_back(std::move(holder));
+  }
+  return groups;
+}
+
+std::vector<samples::Holder> without_copies(std::vector<samples::Holder> holders) {
+  std::vector<samples::Holder> out;
+  std::set<std::pair<std::string, std::string>> known;
+  for (samples::Holder& holder : holders) {
+    if (known.emplace(holder.job, holder.name_space).second) out.push_back(std::move(holder));
+  }
+  return out;
 }
 
 struct Seen {
@@ -52,23 +83,25 @@ base::Result<Seen> seen_of(store::Reader& reader, const FoundJob& found, units::
 
 base::Result<MfuAnswer> answer_mfu(store::Reader& reader, JobService& jobs, const AnswerSettings& settings, units::Window window,
                                    const Caller& caller) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const auto reporters, jobs.reporters(window));
-  if (reporters.size() > kReportersMax) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto groups, reporting_groups(reader, jobs, settings, window, caller));
+  if (groups.size() > kReportersMax) {
     return base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(kReportersMax) + " jobs report in the window"};
   }
   MfuAnswer answer;
   std::vector<analysis::MfuPoint> points;
-  for (const auto& [job, name_space] : reporters) {
-    samples::Holder holder;
-    holder.job = job;
-    holder.name_space = name_space;
-    const auto found = find_known_job(reader, &jobs, settings, jobs::job_text(holder), window, caller);
+  std::set<std::string> answered;
+  for (const auto& [id, tellers] : groups) {
+    const auto found = find_known_job(reader, &jobs, settings, id, window, caller);
     // Not the caller's to see, or never seen by us: for the latter everybody may know that it has no OFU.
     if (!found.ok()) {
       answer.jobs_without_ofu += caller.sees_all() ? 1U : 0U;
       continue;
     }
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<analysis::Reported> reported, jobs.reported_of(holder, window));
+    // A reporter need not know its namespace.
+    if (!answered.insert(found->id).second) continue;
+    std::vector<samples::Holder> holders = {found->holder};
+    holders.insert(holders.end(), tellers.begin(), tellers.end());
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<analysis::Reported> reported, jobs.reported_of(without_copies(std::move(holders)), window));
     if (!reported || !reported->mfu_ratio) {
       ++answer.jobs_without_mfu;
       continue;

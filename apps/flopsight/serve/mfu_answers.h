@@ -3,6 +3,7 @@
 //
 // A job's OFU is over the time in which its steps were reported, and over the window where they have no times. Jobs whose name
 // matches settings.known_wrong are marked. Jobs without an OFU in that time, or whose steps give no MFU, are left out and counted.
+// The pods of one job are one.
 // Errors: kLimit past 5,000 reporting jobs. Threads: the caller holds the reader.
 
 #include "analysis/mfu_comparison.h"

@@ -101,6 +101,7 @@ void add_telling(Page& page, const SelfMetricsInputs& in) {
            slurm.polls > 0 && slurm.failures_in_a_row == 0 ? 1 : 0);
   page.one("flopsight_slurm_polls_total", "counter", "questions to Slurm", n(slurm.polls));
   page.one("flopsight_slurm_failures_total", "counter", "of these, such that failed in part or whole", n(slurm.failures));
+  page.one("flopsight_slurm_gpu_hosts", "gauge", "hosts that Slurm says have GPUs", n(slurm.hosts));
   page.one("flopsight_slurm_unreadable_jobs", "gauge", "jobs of the last answer that could not be read", n(slurm.problems));
 }
 
@@ -125,6 +126,12 @@ void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {
   page.sample(n(c.samples_rejected), "reason=\"malformed_series\"");
   page.sample(n(c.histograms), "reason=\"histogram\"");
   page.sample(n(c.exemplars), "reason=\"exemplar\"");
+  page.one("flopsight_reported_samples_total", "counter", "samples of metrics in which trainers report their speed", n(c.samples_reported));
+  page.family("flopsight_reported_samples_dropped_total", "counter", "of these, such that were not used, by reason");
+  page.sample(n(c.reported_without_job), "reason=\"no_job\"");
+  page.sample(n(c.reported_no_measurement), "reason=\"no_measurement\"");
+  page.sample(n(c.reported_out_of_time), "reason=\"out_of_time\"");
+  page.sample(n(c.reported_over_limit), "reason=\"limit\"");
   page.one("flopsight_scrapes_total", "counter", "scrapes taken", n(c.scrapes));
   page.one("flopsight_malformed_lines_total", "counter", "lines of scrapes that are none", n(c.malformed_lines));
   page.one("flopsight_gpus", "gauge", "GPUs and MIG instances known", n(h.gpus));

@@ -185,6 +185,8 @@ std::vector<Row> other_rows() {
       text("prices", &Config::prices, "a file", "US dollars per GPU-hour by model (CSV or JSON)"),
       text("jobs", &Config::jobs, "a file", "jobs file for GPUs whose labels name no job"),
       text("training-logs", &Config::training_logs, "a file", "which logs of training jobs to follow (docs/training-logs.md)"),
+      text("training-metrics", &Config::training_metrics, "a file",
+           "metrics in which trainers export their speed, besides those known (docs/training-logs.md)"),
       list("groups.patterns", &Config::groups_patterns, "a regular expression",
            "makes one job of those whose names give the same group `name`, or first group"),
       flag("groups.owners", &Config::groups_owners, "pods of one owner (kube_pod_owner, kube_pod_labels) are one job"),
@@ -451,7 +453,7 @@ base::Status check_config(const ServeConfig& c) {
   FLOPSIGHT_RETURN_IF_ERROR(check_slurm(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_engine(c));
   for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs, c.slurm_rest_token_file,
-                                  c.training_logs, c.scrape_bearer_token_file,
+                                  c.training_logs, c.training_metrics, c.scrape_bearer_token_file,
                                   c.scrape_basic_password_file, c.scrape_ca_file, c.scrape_cert_file, c.scrape_key_file,
                                   c.engine_bearer_token_file, c.engine_basic_password_file, c.engine_ca_file, c.engine_cert_file,
                                   c.engine_key_file}) {

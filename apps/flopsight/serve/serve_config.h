@@ -82,6 +82,7 @@ struct ServeConfig {
   std::string prices;
   std::string jobs;
   std::string training_logs;
+  std::string training_metrics;
   std::vector<std::string> groups_patterns;
   bool groups_owners = true;
   std::vector<std::string> families_ignore;

@@ -34,6 +34,12 @@ class FakeCommands {
     folder_.write(name + ".out", text);
     add(name, "exec cat '" + folder_.path() + "/" + name + ".out'\n");
   }
+  // scontrol says something else of jobs than of nodes.
+  void print_scontrol(const std::string& jobs, const std::string& nodes) const {
+    folder_.write("job.out", jobs);
+    folder_.write("node.out", nodes);
+    add("scontrol", "echo \"$*\" >> '" + folder_.path() + "/scontrol.asked'\nexec cat '" + folder_.path() + "/'$2.out\n");
+  }
   const std::string& path() const { return folder_.path(); }
   std::string read(const std::string& name) const {
     return base::read_file(folder_.path() + "/" + name).value();
@@ -48,6 +54,8 @@ const std::string kRunning =
     "   StartTime=2025-07-01T10:00:00+0000 EndTime=Unknown\n   NodeList=n1\n   "
     "TRES=cpu=1,gres/gpu=2\n"
     "   JOB_GRES=gpu:2\n     Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:2(IDX:0-1)\n";
+const std::string kNodes =
+    "NodeName=n1 State=MIXED Gres=gpu:4 CfgTRES=cpu=8,gres/gpu=4\n\nNodeName=login State=IDLE Gres=(null)\n";
 const std::string kEnded =
     "Cluster|JobIDRaw|State|Start|End|AllocTRES|NodeList|JobName\n"
     "c1|6|COMPLETED|2025-07-01T09:00:00+0000|2025-07-01T10:00:00+0000|gres/gpu=1|n1|a|b\n";
@@ -238,12 +246,12 @@ TEST(SlurmQuery, a_slurmrestd_that_refuses_is_asked_once) {
 struct Sink {
   std::mutex mutex;
   std::condition_variable more;
-  std::vector<std::vector<schedulers::Job>> seen;
+  std::vector<SlurmTelling> seen;
 
-  JobSink function() {
-    return [this](std::vector<schedulers::Job> jobs) {
+  SlurmSink function() {
+    return [this](const SlurmTelling& told) {
       const std::scoped_lock guard(mutex);
-      seen.push_back(std::move(jobs));
+      seen.push_back(told);
       more.notify_all();
     };
   }
@@ -257,7 +265,7 @@ units::Instant noon() { return {1'751'371'200'000}; }
 
 TEST(SlurmPoller, jobs_come_at_every_interval_and_the_accounting_is_read_from_the_last_success) {
   const FakeCommands commands;
-  commands.print("scontrol", kRunning);
+  commands.print_scontrol(kRunning, kNodes);
   commands.add("sacct",
                "echo \"$*\" >> '" + commands.path() + "/asked'\ncat <<'END'\n" + kEnded + "END\n");
   Sink sink;
@@ -267,7 +275,8 @@ TEST(SlurmPoller, jobs_come_at_every_interval_and_the_accounting_is_read_from_th
   SlurmPoller poller(options, sink.function(), noon);
   ASSERT_TRUE(sink.wait_for(2));
   poller.stop();
-  EXPECT_THAT(sink.seen[0], SizeIs(2));
+  EXPECT_THAT(sink.seen[0].jobs, SizeIs(2));
+  EXPECT_TRUE(sink.seen[0].is_whole);
   const SlurmHealth health = poller.health();
   EXPECT_GE(health.polls, 2U);
   EXPECT_EQ(health.failures, 0U);
@@ -278,6 +287,58 @@ TEST(SlurmPoller, jobs_come_at_every_interval_and_the_accounting_is_read_from_th
               HasSubstr("--starttime 2025-06-30T12:00:00"));  // a day of history
   EXPECT_THAT(asked.substr(asked.find('\n')),
               HasSubstr("--starttime 2025-07-01T11:50:00"));  // ten minutes of overlap
+}
+
+TEST(SlurmPoller, hosts_are_asked_for_at_first_and_then_rarely) {
+  const FakeCommands commands;
+  commands.print_scontrol(kRunning, kNodes);
+  Sink sink;
+  SlurmPollerOptions options;
+  options.source = source_of(commands);
+  options.source.accounting = false;
+  options.interval = milliseconds(5);
+  options.polls_between_nodes = 2;
+  SlurmPoller poller(options, sink.function(), noon);
+  ASSERT_TRUE(sink.wait_for(4));
+  poller.stop();
+  std::vector<std::size_t> nodes;
+  for (std::size_t i = 0; i < 4; ++i) nodes.push_back(sink.seen[i].nodes.size());
+  EXPECT_THAT(nodes, ElementsAre(2, 0, 0, 2));
+  EXPECT_EQ(sink.seen[0].nodes[0].name, "n1");
+  EXPECT_EQ(sink.seen[0].nodes[0].gpu_count, 4U);
+  EXPECT_EQ(poller.health().hosts, 1U) << "with GPUs";
+}
+
+TEST(SlurmPoller, a_cluster_without_jobs_is_an_answer) {
+  const FakeCommands commands;
+  commands.print_scontrol("No jobs in the system\n", "No nodes in the system\n");
+  Sink sink;
+  SlurmPollerOptions options;
+  options.source = source_of(commands);
+  options.source.accounting = false;
+  options.interval = milliseconds(5);
+  SlurmPoller poller(options, sink.function(), noon);
+  ASSERT_TRUE(sink.wait_for(1));
+  poller.stop();
+  EXPECT_TRUE(sink.seen[0].jobs.empty());
+  EXPECT_TRUE(sink.seen[0].is_whole);
+}
+
+TEST(SlurmPoller, without_the_list_of_running_jobs_nothing_is_whole_but_the_accounting_goes_on) {
+  const FakeCommands commands;
+  commands.add("scontrol", "exit 1\n");
+  commands.add("sacct", "echo \"$*\" >> '" + commands.path() + "/asked'\ncat <<'END'\n" + kEnded + "END\n");
+  Sink sink;
+  SlurmPollerOptions options;
+  options.source = source_of(commands);
+  options.interval = milliseconds(5);
+  SlurmPoller poller(options, sink.function(), noon);
+  ASSERT_TRUE(sink.wait_for(2));
+  poller.stop();
+  EXPECT_FALSE(sink.seen[0].is_whole);
+  EXPECT_THAT(sink.seen[0].jobs, SizeIs(1));
+  const std::string asked = commands.read("asked");
+  EXPECT_THAT(asked.substr(asked.find('\n')), HasSubstr("--starttime 2025-07-01T11:50:00")) << "not a day of history again";
 }
 
 TEST(SlurmPoller, failures_are_counted_with_the_last_reason_and_nothing_is_handed_over) {
@@ -306,7 +367,7 @@ TEST(SlurmPoller, it_stops_while_a_command_hangs) {
   options.source.accounting = false;
   options.source.timeout = milliseconds(600'000);
   SlurmPoller poller(
-      options, [](std::vector<schedulers::Job>) {}, noon);
+      options, [](const SlurmTelling&) {}, noon);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!std::filesystem::exists(commands.path() + "/begun") &&
          std::chrono::steady_clock::now() < deadline) {

@@ -57,17 +57,20 @@ Result<std::string> SlurmQuery::command(std::vector<std::string> arguments) cons
   return run_child(arguments, options);
 }
 
-void SlurmQuery::take(const std::string& what, Result<std::string> text,
+bool SlurmQuery::take(const std::string& what, Result<std::string> text,
                       SlurmAnswer& answer) const {
-  if (!text.ok()) return answer.failures.push_back(text.error().message);
+  const auto failed = [&](std::string line) {
+    answer.failures.push_back(std::move(line));
+    return false;
+  };
+  if (!text.ok()) return failed(text.error().message);
   schedulers::SlurmOptions options;
   options.cluster = source_.cluster;
   // Slurm 22.05 does not print an offset even where SLURM_TIME_FORMAT asks for it.
   const base::Zone zone = source_.zone.value_or(base::Zone::utc());
   options.zone = &zone;
   auto parsed = schedulers::read_slurm(*text, options);
-  if (!parsed.ok()) return answer.failures.push_back(what + ": " + parsed.error().message);
-  answer.answered = true;
+  if (!parsed.ok()) return failed(what + ": " + parsed.error().message);
   answer.jobs.insert(answer.jobs.end(), std::make_move_iterator(parsed->jobs.begin()),
                      std::make_move_iterator(parsed->jobs.end()));
   answer.nodes.insert(answer.nodes.end(), std::make_move_iterator(parsed->nodes.begin()),
@@ -77,9 +80,10 @@ void SlurmQuery::take(const std::string& what, Result<std::string> text,
     if (answer.problems.size() < kProblemsMax)
       answer.problems.push_back(what + ": " + problem.where + ": " + problem.what);
   }
+  return true;
 }
 
-void SlurmQuery::by_commands(units::Instant since, SlurmAnswer& answer) {
+void SlurmQuery::by_commands(units::Instant since, bool nodes, SlurmAnswer& answer) {
   if (source_.accounting) {
     // In the commands' zone, which is UTC, and without the Z that they do not know.
     std::string start = units::to_rfc3339({since.unix_milliseconds / 1000 * 1000});
@@ -88,12 +92,13 @@ void SlurmQuery::by_commands(units::Instant since, SlurmAnswer& answer) {
         "sacct",       "--allusers",    "--duplicates",
         "--parsable2", "--allocations", "--starttime",
         start,         "--format",      std::string(schedulers::sacct_columns())};
-    take("sacct", command(std::move(arguments)), answer);
+    answer.accounted = take("sacct", command(std::move(arguments)), answer);
   }
-  take("scontrol show job", command({"scontrol", "show", "job", "--details"}), answer);
+  answer.listed = take("scontrol show job", command({"scontrol", "show", "job", "--details"}), answer);
+  if (nodes) take("scontrol show node", command({"scontrol", "show", "node", "--details"}), answer);
 }
 
-void SlurmQuery::by_rest(units::Instant since, SlurmAnswer& answer) {
+void SlurmQuery::by_rest(units::Instant since, bool nodes, SlurmAnswer& answer) {
   auto client = client_of(source_);
   if (!client.ok()) return answer.failures.push_back(client.error().within("slurmrestd").message);
   const std::string root =
@@ -119,20 +124,22 @@ void SlurmQuery::by_rest(units::Instant since, SlurmAnswer& answer) {
   }
   if (jobs.ok()) version_found_ = version;
   if (source_.accounting && jobs.ok()) {
-    take("slurmrestd, slurmdb",
-         get("/slurmdb/" + version + "/jobs?start_time=uts" +
-             std::to_string(since.unix_milliseconds / 1000)),
-         answer);
+    answer.accounted = take("slurmrestd, slurmdb",
+                            get("/slurmdb/" + version + "/jobs?start_time=uts" +
+                                std::to_string(since.unix_milliseconds / 1000)),
+                            answer);
   }
-  take("slurmrestd", std::move(jobs), answer);
+  const bool is_there = jobs.ok();
+  answer.listed = take("slurmrestd", std::move(jobs), answer);
+  if (nodes && is_there) take("slurmrestd, nodes", get("/slurm/" + version + "/nodes"), answer);
 }
 
-SlurmAnswer SlurmQuery::ask(units::Instant since) {
+SlurmAnswer SlurmQuery::ask(units::Instant since, bool nodes) {
   SlurmAnswer answer;
   if (source_.rest_url.empty()) {
-    by_commands(since, answer);
+    by_commands(since, nodes, answer);
   } else {
-    by_rest(since, answer);
+    by_rest(since, nodes, answer);
   }
   return answer;
 }

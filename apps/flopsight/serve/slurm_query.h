@@ -1,6 +1,7 @@
 #pragma once
-// One question to Slurm: which jobs there are and which ended lately. By its commands (`scontrol
-// show job -d`, and `sacct` for those that scontrol has forgotten), or by slurmrestd.
+// One question to Slurm: which jobs there are and which ended lately, and sometimes which GPUs hosts
+// have. By its commands (`scontrol show job -d`, `sacct` for those that scontrol has forgotten,
+// `scontrol show node -d`), or by slurmrestd.
 //
 // The commands run without a shell and in UTC. SlurmSource::zone is for a wrapper that does not
 // pass the environment on and so prints in the cluster's own zone. Threads: one at a time; stop()
@@ -40,23 +41,27 @@ struct SlurmAnswer {
       failures;  // one line for each part that failed; the other parts are there
   std::vector<std::string> problems;  // of single jobs, the first few
   std::size_t problem_count = 0;
-  bool answered = false;  // some part did
+  bool listed = false;     // the list of jobs that hold something now is among it
+  bool accounted = false;  // and what the accounting says
+
+  bool answered() const { return listed || accounted; }
 };
 
 class SlurmQuery {
  public:
   explicit SlurmQuery(SlurmSource source) : source_(std::move(source)) {}
 
-  // Jobs now, and those that were there at or after `since`.
-  SlurmAnswer ask(units::Instant since);
+  // Jobs now, and those that were there at or after `since`; with `nodes` also hosts.
+  SlurmAnswer ask(units::Instant since, bool nodes = false);
   // Ends an ask() that waits, and every later one.
   void stop() { stopped_ = true; }
 
  private:
-  void by_commands(units::Instant since, SlurmAnswer& answer);
-  void by_rest(units::Instant since, SlurmAnswer& answer);
+  void by_commands(units::Instant since, bool nodes, SlurmAnswer& answer);
+  void by_rest(units::Instant since, bool nodes, SlurmAnswer& answer);
   base::Result<std::string> command(std::vector<std::string> arguments) const;
-  void take(const std::string& what, base::Result<std::string> text, SlurmAnswer& answer) const;
+  // False: it failed, which is noted.
+  bool take(const std::string& what, base::Result<std::string> text, SlurmAnswer& answer) const;
 
   SlurmSource source_;
   std::string version_found_;

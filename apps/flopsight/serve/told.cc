@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_mistake.h"
 #include "base/text.h"
+#include "training_logs/merge_steps.h"
 
 namespace flopsight::app {
 namespace {
@@ -13,7 +14,6 @@ using base::Error;
 using base::ErrorCode;
 using base::json::Value;
 using base::json::wrong;
-using training_logs::Exclusion;
 using training_logs::Step;
 
 constexpr std::size_t kSourceBytesMax = 200;
@@ -90,11 +90,7 @@ base::Result<Step> step_in(const Value& value) {
   if (!has_figure)
     return Error{ErrorCode::kInvalid,
                  "no figure in it, expected mfu_ratio, step_seconds or another"};
-  for (const auto& [name, member] : kFigures) {
-    if (step.*member && *(step.*member) <= 0) step.excluded = Exclusion::kNotYetKnown;
-  }
-  if (step.mfu_ratio && *step.mfu_ratio > 1) step.excluded = Exclusion::kAbovePeak;
-  if (step.mfu_ratio && *step.mfu_ratio <= 0) step.excluded = Exclusion::kNotYetKnown;
+  step.excluded = training_logs::exclusion_of_figures(step);
   return step;
 }
 

@@ -89,14 +89,14 @@ TEST_F(Telling, steps_are_kept_by_job_and_namespace_and_what_cannot_be_is_counte
   samples::Holder holder;
   holder.job = "train";
   holder.name_space = "ml";
-  const auto reported = jobs_->reported_of(holder, {units::Instant{0}, units::Instant{1'700'000'000'000}});
+  const auto reported = jobs_->reported_of({&holder, 1}, {units::Instant{0}, units::Instant{1'700'000'000'000}});
   ASSERT_TRUE(reported.ok() && *reported);
   EXPECT_EQ((*reported)->mfu_ratio, 0.41);
   EXPECT_EQ((*reported)->steps_used, 1U);
   EXPECT_EQ((*reported)->steps_excluded, 2U);
   EXPECT_EQ((*reported)->source, "api trainer");
   holder.name_space = "other";
-  EXPECT_FALSE(*jobs_->reported_of(holder, {units::Instant{0}, units::Instant{1'700'000'000'000}}));
+  EXPECT_FALSE(*jobs_->reported_of({&holder, 1}, {units::Instant{0}, units::Instant{1'700'000'000'000}}));
 }
 
 TEST_F(Telling, a_reporter_that_does_not_know_its_namespace_is_found_all_the_same) {
@@ -104,7 +104,7 @@ TEST_F(Telling, a_reporter_that_does_not_know_its_namespace_is_found_all_the_sam
   samples::Holder holder;
   holder.job = "101";
   holder.name_space = "c1";
-  EXPECT_TRUE(*jobs_->reported_of(holder, {units::Instant{0}, units::Instant{1'800'000'000'000}}));
+  EXPECT_TRUE(*jobs_->reported_of({&holder, 1}, {units::Instant{0}, units::Instant{1'800'000'000'000}}));
 }
 
 TEST_F(Telling, wrong_steps_get_one_line) {
