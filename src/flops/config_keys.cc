@@ -102,6 +102,12 @@ std::uint64_t Keys::count(std::string_view key, std::uint64_t max) {
   return count_or(key, 1, max);
 }
 
+std::uint64_t Keys::count_or_auto(std::string_view key, std::uint64_t automatic) {
+  const json::Value* value = find(key);
+  const bool is_auto = value != nullptr && value->as_string() != nullptr && *value->as_string() == "auto";
+  return is_auto ? automatic : count_or(key, automatic);
+}
+
 double Keys::number_or(std::string_view key, double absent, double min, double max) {
   const json::Value* value = find(key);
   if (value == nullptr) return absent;
@@ -189,6 +195,8 @@ void Keys::ignore(const std::vector<std::string>& keys) {
     if (key.starts_with(path_)) seen_.emplace(key.substr(path_.size()));
   }
 }
+
+base::Status Keys::first_mistake() const { return error_ ? base::Status(*error_) : base::Status(); }
 
 base::Status Keys::finish(std::string_view model_type) {
   if (error_) return *error_;

@@ -31,6 +31,7 @@ class Keys {
 
   std::uint64_t count(std::string_view key, std::uint64_t max = kSizeMax);  // 1 or more; must be there
   std::uint64_t count_or(std::string_view key, std::uint64_t absent, std::uint64_t max = kSizeMax, std::uint64_t min = 1);
+  std::uint64_t count_or_auto(std::string_view key, std::uint64_t automatic);  // also where the key is not there
   double number_or(std::string_view key, double absent, double min, double max);
   bool flag_or(std::string_view key, bool absent);
   std::string text_or(std::string_view key, std::string_view absent);
@@ -51,6 +52,7 @@ class Keys {
   std::string path(std::string_view key) const { return path_ + std::string(key); }
 
   void ignore(const std::vector<std::string>& keys);  // as full paths
+  base::Status first_mistake() const;
   base::Status finish(std::string_view model_type);
 
  private:

@@ -31,6 +31,8 @@ struct Convention {
 };
 
 const std::vector<Convention>& conventions();
+// The convention's figure, absent for a model that is a tower and nothing else.
+ConventionCost convention_cost(const Convention& convention, const Model& model, const Workload& workload);
 const Convention* find_convention(std::string_view name);  // nullptr if there is none
 
 }  // namespace flopsight::flops

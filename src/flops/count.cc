@@ -7,7 +7,10 @@ namespace {
 
 // Of one document of s tokens. Doubles throughout: s*s of a hostile length does not fit an integer.
 double context_of(const AttentionCore& core, double s, const CountingRules& rules) {
-  if (core.mask == Mask::kBidirectional || core.mask == Mask::kSource) return rules.causal == CausalRule::kNone ? 0 : s;
+  if (core.mask == Mask::kBidirectional || core.mask == Mask::kSource) {
+    const bool windows = core.span > 0 && rules.window != WindowRule::kIgnored;
+    return rules.causal == CausalRule::kNone ? 0 : windows ? std::min(s, static_cast<double>(core.span)) : s;
+  }
   const auto causal = [&](double length) {
     switch (rules.causal) {
       case CausalRule::kExact: return (length + 1) / 2;
@@ -28,7 +31,7 @@ double context_of(const AttentionCore& core, double s, const CountingRules& rule
     const double rest = s - chunks * span;
     return (chunks * span * causal(span) + rest * causal(rest)) / s;
   }
-  return span - span * (span - 1) / (2 * s);
+  return (span * causal(span) + (s - span) * span) / s;
 }
 
 
@@ -65,7 +68,7 @@ Part part_of(const Matmul& m) {
 bool counted(const Matmul& m, const CountingRules& rules) {
   switch (part_of(m)) {
     case Part::kHead: return rules.count_head;
-    case Part::kRouter: return rules.count_router;
+    case Part::kRouter: return m.operation == Operation::kSharedGate ? rules.count_shared_gate : rules.count_router;
     case Part::kIndexer: return rules.count_indexer;
     default: return m.operation != Operation::kOutputGate || rules.count_output_gate;
   }
@@ -98,7 +101,7 @@ void add_recurrence(Cost& cost, const RecurrentCore& core, const CountingRules& 
   const auto d = static_cast<double>(core.width);
   const auto n = static_cast<double>(core.state);
   const auto at = [&](Part part) -> double& { return cost.flops[static_cast<std::size_t>(part)]; };
-  if (rules.count_convolution) {
+  if (rules.count_convolution && !(rules.recurrence == RecurrentRule::kMegatron && core.kind == Recurrence::kMamba2)) {
     at(Part::kConvolution) += 2 * static_cast<double>(core.conv_kernel) * static_cast<double>(core.conv_channels);
   }
   switch (core.kind) {
@@ -342,7 +345,7 @@ Cache count_cache(const Model& model) {
     if (layer.attention) {
       const AttentionCore& core = *layer.attention;
       sum.elements_per_token += layer.executed * core.cache_elements;
-      if (core.mask == Mask::kCausal || core.mask == Mask::kTopK) sum.elements_per_token_growing += layer.executed * core.cache_elements;
+      if (core.mask != Mask::kWindow && core.mask != Mask::kChunk) sum.elements_per_token_growing += layer.executed * core.cache_elements;
     }
     if (layer.recurrence) {
       const RecurrentCore& core = *layer.recurrence;

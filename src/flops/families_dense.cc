@@ -85,6 +85,21 @@ void read_llama(Keys& keys, Builder& builder) {
   add_blocks(builder, d, same_masks(builder.model.shape.blocks));
 }
 
+void read_granite(Keys& keys, Builder& builder) {
+  keys.known({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
+  read_llama(keys, builder);
+}
+
+void read_smollm3(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {0, true});
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "no_rope_layers", "no_rope_layer_interval"});
+  Dense d;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  d.bias_mlp = keys.flag_or("mlp_bias", false);
+  add_blocks(builder, d, qwen_masks(keys, builder.model.shape.blocks));
+}
+
 void read_mistral(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
@@ -111,7 +126,46 @@ void read_qwen3(Keys& keys, Builder& builder) {
   add_blocks(builder, d, qwen_masks(keys, builder.model.shape.blocks));
 }
 
-void read_qwen3_vl_text(Keys& keys, Builder& builder) { read_qwen3(keys, builder); }
+void read_gemma(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {256, true});
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "hidden_activation"});
+  Dense d;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
+void read_glm4(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  Dense d;
+  d.norms = 2;
+  d.bias_qkv = keys.flag_or("attention_bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
+void read_seed_oss(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "residual_dropout"});
+  Dense d;
+  d.bias_qkv = keys.flag_or("attention_bias", true);
+  d.bias_out = keys.flag_or("attention_out_bias", false);
+  d.bias_mlp = keys.flag_or("mlp_bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
+void read_starcoder2(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {0, true});
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "embedding_dropout", "residual_dropout", "norm_type", "mlp_type"});
+  Dense d;
+  d.gated = false;
+  d.vectors_each = 2;
+  d.bias_qkv = d.bias_out = d.bias_mlp = keys.flag_or("use_bias", true);
+  add_blocks(builder, d, window_everywhere(keys, builder.model.shape.blocks));
+}
 
 void read_gemma2(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {256, true});

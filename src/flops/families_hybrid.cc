@@ -18,8 +18,76 @@ DeltaNetShape delta_shape(Keys& keys, const Shape& s) {
   return d;
 }
 
+// The four kinds of Nemotron-H's pattern.
+struct NemotronH {
+  Mamba2Shape mamba;
+  AttentionShape attention;
+  MlpShape mlp;
+  MoeShape moe;
+};
+
+Mamba2Shape nemotron_mamba(Keys& keys, const Shape& s, bool bias) {
+  Mamba2Shape m;
+  m.hidden = s.hidden_size;
+  m.heads = keys.count("mamba_num_heads");
+  m.head_dim = keys.count("mamba_head_dim");
+  m.groups = keys.count("n_groups");
+  m.state = keys.count("ssm_state_size");
+  m.conv_kernel = keys.count("conv_kernel");
+  m.chunk = keys.count(keys.spelling({"chunk_size", "mamba_chunk_size"}));
+  m.bias = bias || keys.flag_or("mamba_proj_bias", false);
+  m.conv_bias = keys.flag_or("use_conv_bias", true);
+  m.norms = {1, s.hidden_size};
+  return m;
+}
+
+MoeShape nemotron_experts(Keys& keys, const Shape& s) {
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.gated = false;
+  moe.experts = keys.count("n_routed_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = keys.count("moe_intermediate_size");
+  moe.latent = keys.count_or("moe_latent_size", 0);
+  if (keys.count_or("n_shared_experts", 0, kExpertsMax, 0) > 0) moe.shared_intermediate = keys.count("moe_shared_expert_intermediate_size");
+  moe.router_bias = true;
+  moe.norms = {1, s.hidden_size};
+  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most n_routed_experts " + std::to_string(moe.experts));
+  return moe;
+}
+
+// False for a letter that is none of the four.
+bool nemotron_layers(const NemotronH& n, const std::string& pattern, std::vector<Layer>& layers) {
+  return std::all_of(pattern.begin(), pattern.end(), [&](char kind) {
+    switch (kind) {
+      case 'M': layers.push_back(mamba2_layer(n.mamba)); return true;
+      case '*': layers.push_back(attention_layer(n.attention)); return true;
+      case '-': layers.push_back(mlp_layer(n.mlp)); return true;
+      case 'E': layers.push_back(moe_layer(n.moe)); return true;
+      default: return false;
+    }
+  });
+}
+
+// The pattern as one text; layers_block_type says the same in words.
+std::string nemotron_pattern(Keys& keys, std::string_view text_key, std::string_view words_key) {
+  std::string pattern = keys.text_or(text_key, "");
+  if (pattern.size() > kBlocksMax) keys.wrong(text_key, "at most " + std::to_string(kBlocksMax) + " layers");
+  const std::vector<std::string> words = keys.texts(words_key, kBlocksMax);
+  std::string spelled;
+  for (const std::string& word : words) {
+    const char kind = word == "mamba" ? 'M' : word == "attention" ? '*' : word == "mlp" ? '-' : word == "moe" ? 'E' : '?';
+    if (kind == '?') keys.wrong(words_key, "mamba, attention, mlp or moe in each place");
+    spelled += kind;
+  }
+  return pattern.empty() ? spelled : pattern;
+}
+
+}  // namespace
+
+
 // Attention with an output gate in every `interval`-th block, gated delta-net in the others; experts in all, or none.
-void read_qwen_hybrid(Keys& keys, Builder& builder) {
+void read_qwen3_next(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {256, false});
   Shape& s = builder.model.shape;
   keys.known({"hidden_act", "mamba_ssm_dtype", "mtp_use_dedicated_embeddings", "shared_expert_intermediate_size"});
@@ -60,84 +128,8 @@ void read_qwen_hybrid(Keys& keys, Builder& builder) {
     builder.add(feed_forward);
   }
   add_head(builder);
-  builder.model.prediction_steps = keys.count_or("mtp_num_hidden_layers", 0, 64, 0);
-  for (std::uint64_t step = 0; step < builder.model.prediction_steps; ++step) {
-    builder.add(prediction_layer(s.hidden_size, {3, s.hidden_size}), Section::kPrediction);
-    builder.add(attention_layer(a), Section::kPrediction);
-    builder.add(feed_forward, Section::kPrediction);
-    builder.add(head_layer(s.hidden_size, s.vocab_size, true, {}), Section::kPrediction);
-  }
+  add_prediction(keys, builder, {attention_layer(a), feed_forward}, "mtp_num_hidden_layers");
 }
-
-// The four kinds of Nemotron-H's pattern.
-struct NemotronH {
-  Mamba2Shape mamba;
-  AttentionShape attention;
-  MlpShape mlp;
-  MoeShape moe;
-};
-
-Mamba2Shape nemotron_mamba(Keys& keys, const Shape& s, bool bias) {
-  Mamba2Shape m;
-  m.hidden = s.hidden_size;
-  m.heads = keys.count("mamba_num_heads");
-  m.head_dim = keys.count("mamba_head_dim");
-  m.groups = keys.count("n_groups");
-  m.state = keys.count("ssm_state_size");
-  m.conv_kernel = keys.count("conv_kernel");
-  m.chunk = keys.count(keys.spelling({"chunk_size", "mamba_chunk_size"}));
-  m.bias = bias || keys.flag_or("mamba_proj_bias", false);
-  m.conv_bias = keys.flag_or("use_conv_bias", true);
-  m.norms = {1, s.hidden_size};
-  return m;
-}
-
-MoeShape nemotron_experts(Keys& keys, const Shape& s) {
-  MoeShape moe;
-  moe.hidden = s.hidden_size;
-  moe.gated = false;
-  moe.experts = keys.count("n_routed_experts", kExpertsMax);
-  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
-  moe.expert_intermediate = keys.count("moe_intermediate_size");
-  moe.latent = keys.count_or("moe_latent_size", 0);
-  if (keys.count_or("n_shared_experts", 0, kExpertsMax, 0) > 0) moe.shared_intermediate = keys.count("moe_shared_expert_intermediate_size");
-  moe.router_bias = true;
-  moe.norms = {1, s.hidden_size};
-  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most n_routed_experts " + std::to_string(moe.experts));
-  return moe;
-}
-
-bool add_nemotron_layers(Builder& builder, const NemotronH& n, const std::string& pattern, Section section) {
-  return std::all_of(pattern.begin(), pattern.end(), [&](char kind) {
-    switch (kind) {
-      case 'M': builder.add(mamba2_layer(n.mamba), section); return true;
-      case '*': builder.add(attention_layer(n.attention), section); return true;
-      case '-': builder.add(mlp_layer(n.mlp), section); return true;
-      case 'E': builder.add(moe_layer(n.moe), section); return true;
-      default: return false;
-    }
-  });
-}
-
-// The pattern as one text; layers_block_type says the same in words.
-std::string nemotron_pattern(Keys& keys, std::string_view text_key, std::string_view words_key) {
-  std::string pattern = keys.text_or(text_key, "");
-  if (pattern.size() > kBlocksMax) keys.wrong(text_key, "at most " + std::to_string(kBlocksMax) + " layers");
-  const std::vector<std::string> words = keys.texts(words_key, kBlocksMax);
-  std::string spelled;
-  for (const std::string& word : words) {
-    const char kind = word == "mamba" ? 'M' : word == "attention" ? '*' : word == "mlp" ? '-' : word == "moe" ? 'E' : '?';
-    if (kind == '?') keys.wrong(words_key, "mamba, attention, mlp or moe in each place");
-    spelled += kind;
-  }
-  return pattern.empty() ? spelled : pattern;
-}
-
-}  // namespace
-
-void read_qwen3_next(Keys& keys, Builder& builder) { read_qwen_hybrid(keys, builder); }
-
-void read_qwen3_5(Keys& keys, Builder& builder) { read_qwen_hybrid(keys, builder); }
 
 void read_nemotron_h(Keys& keys, Builder& builder) {
   const std::string pattern = nemotron_pattern(keys, "hybrid_override_pattern", "layers_block_type");
@@ -165,15 +157,14 @@ void read_nemotron_h(Keys& keys, Builder& builder) {
     return;
   }
   add_embedding(builder);
-  if (!add_nemotron_layers(builder, n, pattern, Section::kText)) keys.wrong("hybrid_override_pattern", "of M, *, - and E only");
+  std::vector<Layer> layers;
+  if (!nemotron_layers(n, pattern, layers)) keys.wrong("hybrid_override_pattern", "of M, *, - and E only");
+  for (Layer& layer : layers) builder.add(std::move(layer));
   add_head(builder);
-  builder.model.prediction_steps = keys.count_or("num_nextn_predict_layers", 0, 64, 0);
+  std::vector<Layer> step;
+  if (!nemotron_layers(n, mtp, step)) keys.wrong("mtp_hybrid_override_pattern", "of M, *, - and E only");
+  add_prediction(keys, builder, step);
   if (builder.model.prediction_steps > 0 && mtp.empty()) keys.wrong("mtp_hybrid_override_pattern", "the layers of a prediction step");
-  for (std::uint64_t step = 0; step < builder.model.prediction_steps; ++step) {
-    builder.add(prediction_layer(s.hidden_size, {3, s.hidden_size}), Section::kPrediction);
-    if (!add_nemotron_layers(builder, n, mtp, Section::kPrediction)) keys.wrong("mtp_hybrid_override_pattern", "of M, *, - and E only");
-    builder.add(head_layer(s.hidden_size, s.vocab_size, true, {}), Section::kPrediction);
-  }
 }
 
 void read_jamba(Keys& keys, Builder& builder) {
@@ -187,7 +178,7 @@ void read_jamba(Keys& keys, Builder& builder) {
   m.inner = keys.count_or("mamba_expand", 2) * s.hidden_size;
   m.state = keys.count_or("mamba_d_state", 16);
   m.conv_kernel = keys.count_or("mamba_d_conv", 4);
-  m.dt_rank = keys.count_or("mamba_dt_rank", (s.hidden_size + 15) / 16);
+  m.dt_rank = keys.count_or_auto("mamba_dt_rank", (s.hidden_size + 15) / 16);
   m.bias = keys.flag_or("mamba_proj_bias", false);
   m.conv_bias = keys.flag_or("mamba_conv_bias", true);
   m.inner_norms = true;
@@ -231,6 +222,111 @@ void read_mamba2(Keys& keys, Builder& builder) {
   if (m.heads * m.head_dim != keys.count_or("expand", 2) * s.hidden_size) keys.wrong("num_heads", "expand * hidden_size / head_dim");
   add_embedding(builder);
   for (std::uint64_t i = 0; i < s.blocks; ++i) builder.add(mamba2_layer(m));
+  add_head(builder);
+}
+
+// State-space layers as in the first Mamba paper, nothing else (also Falcon-Mamba).
+void read_mamba(Keys& keys, Builder& builder) {
+  Shape& s = builder.model.shape;
+  s.hidden_size = keys.count("hidden_size");
+  s.blocks = keys.count("num_hidden_layers", kBlocksMax);
+  s.vocab_size = keys.count("vocab_size");
+  s.tied = keys.flag_or("tie_word_embeddings", true);
+  keys.known({"hidden_act", "time_step_floor", "time_step_limit", "time_step_max", "time_step_min", "time_step_scale", "time_step_init_scheme",
+              "use_mambapy", "use_associative_scan", "mixer_rms_eps", "use_falcon_mambapy"});
+  Mamba1Shape m;
+  m.hidden = s.hidden_size;
+  m.inner = keys.count_or("intermediate_size", keys.count_or("expand", 2) * s.hidden_size);
+  m.state = keys.count("state_size");
+  m.conv_kernel = keys.count("conv_kernel");
+  m.dt_rank = keys.count_or_auto("time_step_rank", (s.hidden_size + 15) / 16);
+  m.bias = keys.flag_or("use_bias", false);
+  m.conv_bias = keys.flag_or("use_conv_bias", true);
+  m.norms = {1, s.hidden_size};
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) builder.add(mamba1_layer(m));
+  add_head(builder);
+}
+
+namespace {
+
+// The transformer block that Zamba2 runs again and again on the stream and the embedding side by side.
+struct Zamba2 {
+  AttentionShape attention;
+  MlpShape mlp;
+  std::uint64_t rank = 0;  // of the adapters that each run has for itself
+  bool attention_adapters = false;
+  Mamba2Shape mamba;
+};
+
+Layer adapters_of_run(const Zamba2& z, std::uint64_t hidden) {
+  Layer layer = linear_layer(hidden, {0, 0});  // from the block's output back into the stream
+  const auto add = [&](std::uint64_t in, std::uint64_t out) {
+    Matmul m = layer.matmuls[0];
+    m.split = Split::kNone;
+    m.in = in;
+    m.out = z.rank;
+    layer.matmuls.push_back(m);
+    m.in = z.rank;
+    m.out = out;
+    layer.matmuls.push_back(m);
+  };
+  add(hidden, 2 * z.mlp.intermediate);
+  for (int i = 0; z.attention_adapters && i < 3; ++i) add(2 * hidden, 2 * hidden);  // q, k, v
+  return layer;
+}
+
+Zamba2 zamba2_of(Keys& keys, Shape& s) {
+  Zamba2 z;
+  z.attention = attention_of(s, {}, 0);
+  z.attention.hidden = 2 * s.hidden_size;
+  z.attention.out_hidden = s.hidden_size;
+  if (2 * s.hidden_size % s.heads != 0) keys.wrong("num_attention_heads", "a divisor of 2 * hidden_size");
+  z.attention.head_dim = s.head_dim = std::max<std::uint64_t>(1, 2 * s.hidden_size / s.heads);
+  z.attention.norms = {1, 2 * s.hidden_size};
+  s.intermediate_size = keys.count_or("intermediate_size", keys.count_or("ffn_hidden_size", 4 * s.hidden_size));
+  z.mlp = mlp_of(s, s.intermediate_size, true, 1);
+  z.mlp.bias = keys.flag_or("add_bias_linear", false);
+  z.rank = keys.count_or("adapter_rank", 128);
+  z.attention_adapters = keys.flag_or("use_shared_attention_adapter", false);
+  z.mamba.hidden = s.hidden_size;
+  z.mamba.heads = keys.count("n_mamba_heads");
+  const std::uint64_t inner = keys.count_or("mamba_expand", 2) * s.hidden_size;
+  if (inner % z.mamba.heads != 0) keys.wrong("n_mamba_heads", "a divisor of mamba_expand * hidden_size");
+  z.mamba.head_dim = keys.count_or("mamba_headdim", std::max<std::uint64_t>(1, inner / z.mamba.heads));
+  z.mamba.groups = keys.count_or("mamba_ngroups", 1);
+  z.mamba.state = keys.count_or("mamba_d_state", 64);
+  z.mamba.conv_kernel = keys.count_or("mamba_d_conv", 4);
+  z.mamba.chunk = keys.count_or("chunk_size", 256);
+  z.mamba.norms = {1, s.hidden_size};
+  return z;
+}
+
+}  // namespace
+
+void read_zamba2(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {1, true});
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "attention_head_dim", "attention_hidden_size", "kv_channels", "num_query_groups", "time_step_floor", "time_step_limit",
+              "time_step_max", "time_step_min", "use_conv_bias", "use_mem_rope", "use_mem_eff_path", "use_long_context", "hybrid_layer_ids",
+              "use_shared_mlp_adapter", "use_shared_attention_lora", "use_shared_block_lora", "lora_rank", "ffn_hidden_size", "mamba_headdim",
+              "model_type", "ft_lora", "gated_linear_unit", "bias_gelu_fusion", "activation_func", "vocab_size"});
+  if (s.kv_heads != s.heads) keys.wrong("num_key_value_heads", "num_attention_heads");
+  const Zamba2 z = zamba2_of(keys, s);
+  const std::uint64_t blocks = keys.count_or("num_mem_blocks", 1);
+  const std::vector<std::string> types = keys.texts("layers_block_type", kBlocksMax);
+  if (types.size() != s.blocks) keys.fail(keys.path("layers_block_type") + ": " + std::to_string(types.size()) + " entries, expected num_hidden_layers " + std::to_string(s.blocks));
+  add_embedding(builder);
+  std::uint64_t runs = 0;
+  for (const std::string& type : types) {
+    if (type != "mamba" && type != "hybrid") keys.wrong("layers_block_type", "mamba or hybrid in each place");
+    if (type == "hybrid") {
+      for (const Layer& shared : {attention_layer(z.attention), mlp_layer(z.mlp)}) runs < blocks ? builder.add(shared) : builder.run_again(shared);
+      builder.add(adapters_of_run(z, s.hidden_size));
+      ++runs;
+    }
+    builder.add(mamba2_layer(z.mamba));
+  }
   add_head(builder);
 }
 

@@ -9,7 +9,22 @@ namespace {
 struct DeepSeek {
   bool router_correction = false;  // a bias of each expert that corrects the choice (V3)
   bool sparse = false;             // DSA (V3.2)
+  bool indexer_known = false;      // the family's indexer is one and the same where its keys are not there
 };
+
+// Source of the usual sizes: configuration_glm_moe_dsa.py of the transformers library.
+void read_indexer(Keys& keys, Builder& builder, bool known, LatentAttentionShape& a) {
+  if (known && !keys.has("index_topk")) {
+    a.index_topk = keys.count_or("index_topk", 2048);
+    a.index_heads = keys.count_or("index_n_heads", 32);
+    a.index_dim = keys.count_or("index_head_dim", 128);
+    builder.assume("index_topk, index_n_heads and index_head_dim are not given: the family's 2048, 32 and 128");
+    return;
+  }
+  a.index_topk = keys.count("index_topk");
+  a.index_heads = keys.count("index_n_heads");
+  a.index_dim = keys.count("index_head_dim");
+}
 
 LatentAttentionShape latent_shape(Keys& keys, const Shape& s) {
   LatentAttentionShape a;
@@ -37,18 +52,6 @@ MoeShape deepseek_experts(Keys& keys, const Shape& s, bool correction) {
   return moe;
 }
 
-// One decoder layer, the projection that joins, and another pass through the head; the embedding and the head are the model's.
-void add_prediction(Keys& keys, Builder& builder, const Layer& attention, const Layer& feed_forward) {
-  const Shape& s = builder.model.shape;
-  builder.model.prediction_steps = keys.count_or("num_nextn_predict_layers", 0, 64, 0);
-  for (std::uint64_t step = 0; step < builder.model.prediction_steps; ++step) {
-    builder.add(prediction_layer(s.hidden_size, {3, s.hidden_size}), Section::kPrediction);  // of both inputs, and before the head
-    builder.add(attention, Section::kPrediction);
-    builder.add(feed_forward, Section::kPrediction);
-    builder.add(head_layer(s.hidden_size, s.vocab_size, true, {}), Section::kPrediction);
-  }
-}
-
 void read_deepseek(Keys& keys, Builder& builder, const DeepSeek& d) {
   read_shape(keys, builder, {1, false});
   Shape& s = builder.model.shape;
@@ -57,11 +60,7 @@ void read_deepseek(Keys& keys, Builder& builder, const DeepSeek& d) {
   LatentAttentionShape a = latent_shape(keys, s);
   a.bias = keys.flag_or("attention_bias", false);
   s.head_dim = a.qk_nope_head_dim + a.qk_rope_head_dim;
-  if (d.sparse) {
-    a.index_topk = keys.count("index_topk");
-    a.index_heads = keys.count("index_n_heads");
-    a.index_dim = keys.count("index_head_dim");
-  }
+  if (d.sparse) read_indexer(keys, builder, d.indexer_known, a);
   const MoeShape moe = deepseek_experts(keys, s, d.router_correction);
   const std::uint64_t dense_first = keys.count_or("first_k_dense_replace", 0, kBlocksMax, 0);
   const std::uint64_t every = keys.count_or("moe_layer_freq", 1, kBlocksMax);
@@ -73,16 +72,18 @@ void read_deepseek(Keys& keys, Builder& builder, const DeepSeek& d) {
     builder.add(i >= dense_first && i % every == 0 ? experts : mlp_layer(mlp_of(s, s.intermediate_size, true, 1)));
   }
   add_head(builder);
-  add_prediction(keys, builder, attention, experts);
+  add_prediction(keys, builder, {attention, experts});
 }
 
 }  // namespace
 
-void read_deepseek_v2(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {false, false}); }
+void read_deepseek_v2(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {false, false, false}); }
 
-void read_deepseek_v3(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {true, false}); }
+void read_deepseek_v3(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {true, false, false}); }
 
-void read_deepseek_v32(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {true, true}); }
+void read_deepseek_v32(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {true, true, false}); }
+
+void read_glm_moe_dsa(Keys& keys, Builder& builder) { read_deepseek(keys, builder, {true, true, true}); }
 
 void read_kimi_linear(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {1, false});

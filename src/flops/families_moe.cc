@@ -88,6 +88,91 @@ void read_qwen2_moe(Keys& keys, Builder& builder) { read_qwen_moe(keys, builder,
 
 void read_qwen3_moe(Keys& keys, Builder& builder) { read_qwen_moe(keys, builder, false, true); }
 
+void read_olmoe(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "clip_qkv"});
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
+  moe.norms = {1, s.hidden_size};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  AttentionShape a = attention_of(s, {}, 1);
+  a.bias_qkv = a.bias_out = keys.flag_or("attention_bias", false);
+  a.query_norm = s.heads * s.head_dim;
+  a.key_norm = s.kv_heads * s.head_dim;
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(attention_layer(a));
+    builder.add(moe_layer(moe));
+  }
+  add_head(builder);
+}
+
+void read_minimax_m2(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "router_jitter_noise", "mlp_intermediate_size", "shared_moe_mode", "sliding_window", "use_mtp", "num_mtp_modules", "mtp_transformer_layers", "rotary_dim"});
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_local_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
+  moe.shared_intermediate = keys.count_or("shared_intermediate_size", 0, kSizeMax, 0);
+  moe.router_bias = keys.flag_or("use_routing_bias", true);
+  moe.norms = {1, s.hidden_size};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
+  for (const std::uint64_t type : keys.counts("attn_type_list", kBlocksMax)) {
+    if (type != 1) {
+      keys.wrong("attn_type_list", "1, softmax attention, in each place");
+      break;
+    }
+  }
+  AttentionShape a = attention_of(s, {}, 1);
+  if (keys.flag_or("use_qk_norm", true)) {
+    const bool whole = keys.one_of("qk_norm_type", "per_layer", {"per_layer", "per_head"}) == "per_layer";
+    a.query_norm = whole ? s.heads * s.head_dim : s.head_dim;
+    a.key_norm = whole ? s.kv_heads * s.head_dim : s.head_dim;
+  }
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(attention_layer(a));
+    builder.add(moe_layer(moe));
+  }
+  add_head(builder);
+  if (keys.flag_or("use_mtp", false)) builder.assume("multi-token prediction modules (use_mtp) are not described here and not counted");
+}
+
+void read_glm4_moe(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act"});
+  s.intermediate_size = keys.count("intermediate_size");
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("n_routed_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = keys.count("moe_intermediate_size");
+  moe.shared_intermediate = keys.count_or("n_shared_experts", 0, kExpertsMax, 0) * moe.expert_intermediate;
+  moe.router_bias = true;
+  moe.norms = {1, s.hidden_size};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  const std::uint64_t dense_first = keys.count_or("first_k_dense_replace", 0, kBlocksMax, 0);
+  AttentionShape a = attention_of(s, {}, 1);
+  a.bias_qkv = keys.flag_or("attention_bias", false);
+  if (keys.flag_or("use_qk_norm", false)) a.query_norm = a.key_norm = s.head_dim;
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(attention_layer(a));
+    builder.add(i < dense_first ? mlp_layer(mlp_of(s, s.intermediate_size, true, 1)) : moe_layer(moe));
+  }
+  add_head(builder);
+  add_prediction(keys, builder, {attention_layer(a), moe_layer(moe)});
+}
+
 void read_llama4(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {128, false});
   Shape& s = builder.model.shape;
@@ -150,51 +235,6 @@ void read_gpt_oss(Keys& keys, Builder& builder) {
     a.sinks = s.heads;
     builder.add(attention_layer(a));
     builder.add(moe_layer(moe));
-  }
-  add_head(builder);
-}
-
-void read_gemma4(Keys& keys, Builder& builder) {
-  read_shape(keys, builder, {256, true});
-  Shape& s = builder.model.shape;
-  keys.known({"hidden_act", "hidden_activation", "use_bidirectional_attention", "vocab_size_per_layer_input", "use_double_wide_mlp", "final_logit_softcapping"});
-  s.intermediate_size = keys.count("intermediate_size");
-  const std::uint64_t window = keys.count("sliding_window");
-  const std::uint64_t global_dim = keys.count_or("global_head_dim", s.head_dim);
-  const std::uint64_t global_kv = keys.count_or("num_global_key_value_heads", s.kv_heads);
-  const bool value_is_key = keys.flag_or("attention_k_eq_v", false);
-  const bool sparse = keys.flag_or("enable_moe_block", false);
-  if (keys.count_or("hidden_size_per_layer_input", 0, kSizeMax, 0) > 0) keys.wrong("hidden_size_per_layer_input", "0: embeddings of every layer are not counted yet");
-  if (keys.count_or("num_kv_shared_layers", 0, kBlocksMax, 0) > 0) keys.wrong("num_kv_shared_layers", "0: shared keys and values are not counted yet");
-  if (keys.flag_or("use_double_wide_mlp", false)) keys.wrong("use_double_wide_mlp", "false");
-  if (keys.flag_or("attention_bias", false)) keys.wrong("attention_bias", "false");
-  const std::vector<std::string> types = read_layer_types(keys, s.blocks);
-  if (types.empty()) keys.wrong("layer_types", "a list of the attention of each block");
-  const std::vector<MaskOfBlock> masks = masks_of_types(keys, types, window, 0);
-  MoeShape moe;
-  moe.hidden = s.hidden_size;
-  if (sparse) {
-    moe.experts = keys.count("num_experts", kExpertsMax);
-    moe.top_k = keys.count("top_k_experts", kExpertsMax);
-    moe.expert_intermediate = keys.count("moe_intermediate_size");
-    moe.dense_intermediate = s.intermediate_size;
-    moe.router_extra = s.hidden_size + moe.experts;  // a scale of the input, and of each expert
-    moe.norms = {5, s.hidden_size};                  // before and after the dense layer, the experts, and both
-    check_top_k(keys, "top_k_experts", moe);
-  }
-  keys.known({"num_experts", "top_k_experts", "moe_intermediate_size", "expert_intermediate_size"});
-  add_embedding(builder);
-  for (const MaskOfBlock& mask : masks) {
-    AttentionShape a = attention_of(s, mask, 2);
-    if (mask.mask == Mask::kCausal) {
-      a.head_dim = global_dim;
-      a.kv_heads = global_kv;
-      a.value_is_key = value_is_key;
-      if (s.heads % global_kv != 0) keys.wrong("num_global_key_value_heads", "a divisor of num_attention_heads");
-    }
-    a.query_norm = a.key_norm = a.head_dim;
-    builder.add(attention_layer(a));
-    builder.add(sparse ? moe_layer(moe) : mlp_layer(mlp_of(s, s.intermediate_size, true, 2)));
   }
   add_head(builder);
 }

@@ -54,6 +54,10 @@ MlpShape mlp_of(const Shape& shape, std::uint64_t intermediate, bool gated, std:
 void add_embedding(Builder& builder, std::uint64_t positions = 0);
 void add_head(Builder& builder, std::uint64_t vectors_each = 1, bool bias = false);
 
+// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437): for each of the steps that `key` says, the projection that joins, these layers,
+// and another pass through the head; the embedding and the head are the model's.
+void add_prediction(Keys& keys, Builder& builder, const std::vector<Layer>& layers, std::string_view key = "num_nextn_predict_layers");
+
 // A family's reader fills the builder from the object that describes the language model.
 using ReadText = void (*)(Keys& keys, Builder& builder);
 struct Family {
@@ -65,15 +69,20 @@ const Family* find_family(std::string_view model_type);
 
 // Dense transformers.
 void read_llama(Keys& keys, Builder& builder);
+void read_granite(Keys& keys, Builder& builder);
+void read_smollm3(Keys& keys, Builder& builder);
 void read_mistral(Keys& keys, Builder& builder);
 void read_qwen2(Keys& keys, Builder& builder);
 void read_qwen3(Keys& keys, Builder& builder);
-void read_qwen3_vl_text(Keys& keys, Builder& builder);
+void read_gemma(Keys& keys, Builder& builder);
 void read_gemma2(Keys& keys, Builder& builder);
 void read_gemma3(Keys& keys, Builder& builder);
 void read_gemma4(Keys& keys, Builder& builder);
+void read_glm4(Keys& keys, Builder& builder);
 void read_phi3(Keys& keys, Builder& builder);
 void read_olmo2(Keys& keys, Builder& builder);
+void read_seed_oss(Keys& keys, Builder& builder);
+void read_starcoder2(Keys& keys, Builder& builder);
 void read_nemotron(Keys& keys, Builder& builder);
 void read_nemotron_nas(Keys& keys, Builder& builder);
 void read_gpt2(Keys& keys, Builder& builder);
@@ -81,6 +90,9 @@ void read_gpt_neox(Keys& keys, Builder& builder);
 void read_mpt(Keys& keys, Builder& builder);
 // Mixtures of experts.
 void read_mixtral(Keys& keys, Builder& builder);
+void read_olmoe(Keys& keys, Builder& builder);
+void read_minimax_m2(Keys& keys, Builder& builder);
+void read_glm4_moe(Keys& keys, Builder& builder);
 void read_qwen2_moe(Keys& keys, Builder& builder);
 void read_qwen3_moe(Keys& keys, Builder& builder);
 void read_llama4(Keys& keys, Builder& builder);
@@ -89,14 +101,22 @@ void read_gpt_oss(Keys& keys, Builder& builder);
 void read_deepseek_v2(Keys& keys, Builder& builder);
 void read_deepseek_v3(Keys& keys, Builder& builder);
 void read_deepseek_v32(Keys& keys, Builder& builder);
+void read_glm_moe_dsa(Keys& keys, Builder& builder);
 // Hybrids and recurrent models.
 void read_qwen3_next(Keys& keys, Builder& builder);
-void read_qwen3_5(Keys& keys, Builder& builder);
 void read_kimi_linear(Keys& keys, Builder& builder);
 void read_nemotron_h(Keys& keys, Builder& builder);
 void read_jamba(Keys& keys, Builder& builder);
+void read_mamba(Keys& keys, Builder& builder);
 void read_mamba2(Keys& keys, Builder& builder);
+void read_zamba2(Keys& keys, Builder& builder);
+// Encoder and decoder.
+void read_t5(Keys& keys, Builder& builder);
+void read_bart(Keys& keys, Builder& builder);
+// Of CLIP: the text tower.
+void read_clip_text(Keys& keys, Builder& builder);
 // Towers.
-void read_vision(Keys& keys, std::string_view model_type, Builder& builder);
+// False for a tower that is not known. `outer` has the keys of the whole configuration.
+bool read_vision(Keys& keys, Keys& outer, std::string_view model_type, Builder& builder);
 
 }  // namespace flopsight::flops

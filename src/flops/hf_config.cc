@@ -15,55 +15,81 @@ namespace json = base::json;
 
 // Sorted by model_type.
 constexpr std::array kFamilies = std::to_array<Family>({
+    {"bart", read_bart, "BART: encoder and decoder"},
+    {"clip_text_model", read_clip_text, "CLIP's text tower"},
     {"deepseek_v2", read_deepseek_v2, "DeepSeek-V2: latent attention, experts"},
     {"deepseek_v3", read_deepseek_v3, "DeepSeek-V3 and R1: latent attention, experts, multi-token prediction"},
     {"deepseek_v32", read_deepseek_v32, "DeepSeek-V3.2: the same with sparse attention (DSA)"},
+    {"falcon_mamba", read_mamba, "Falcon-Mamba"},
+    {"gemma", read_gemma, "Gemma"},
     {"gemma2", read_gemma2, "Gemma 2: windows in every second block"},
     {"gemma3_text", read_gemma3, "Gemma 3: windows in five of six blocks"},
     {"gemma4_text", read_gemma4, "Gemma 4: windows, other heads in global blocks, dense layer beside the experts"},
+    {"glm4", read_glm4, "GLM-4"},
+    {"glm4_moe", read_glm4_moe, "GLM-4.5 to 4.7: experts, multi-token prediction"},
+    {"glm4_moe_lite", read_deepseek_v3, "GLM-4.7-Flash: latent attention, experts"},
+    {"glm_moe_dsa", read_glm_moe_dsa, "GLM-5: latent and sparse attention, experts"},
     {"gpt2", read_gpt2, "GPT-2 and GPT-3"},
     {"gpt_neox", read_gpt_neox, "GPT-NeoX, Pythia"},
     {"gpt_oss", read_gpt_oss, "gpt-oss: experts, windows in every second block, sinks"},
+    {"granite", read_granite, "Granite"},
     {"jamba", read_jamba, "Jamba: Mamba-1, attention, experts"},
     {"kimi_k2", read_deepseek_v3, "Kimi K2: as DeepSeek-V3"},
     {"kimi_linear", read_kimi_linear, "Kimi Linear: Kimi delta attention, latent attention, experts"},
     {"llama", read_llama, "Llama 1 to 3 and what is built like them"},
     {"llama4_text", read_llama4, "Llama 4: chunked attention, experts beside a shared one"},
+    {"mamba", read_mamba, "Mamba"},
     {"mamba2", read_mamba2, "Mamba-2"},
+    {"minimax_m2", read_minimax_m2, "MiniMax-M2: experts"},
     {"mistral", read_mistral, "Mistral: window in all blocks, if any"},
     {"mixtral", read_mixtral, "Mixtral: experts"},
     {"mpt", read_mpt, "MPT"},
+    {"mt5", read_t5, "mT5: encoder and decoder"},
     {"nemotron", read_nemotron, "Nemotron-4, Minitron: LayerNorm, ungated feed-forward"},
     {"nemotron-nas", read_nemotron_nas, "Llama-Nemotron (DeciLM): every block of its own size"},
     {"nemotron_h", read_nemotron_h, "Nemotron-H, Nemotron Nano 2, Nemotron 3: Mamba-2, attention, (latent) experts"},
     {"olmo2", read_olmo2, "OLMo 2"},
     {"olmo3", read_olmo2, "OLMo 3: windows by layer_types"},
+    {"olmoe", read_olmoe, "OLMoE: experts"},
     {"phi3", read_phi3, "Phi-3 and Phi-4"},
     {"qwen2", read_qwen2, "Qwen 2 and 2.5"},
+    {"qwen2_5_vl_text", read_qwen2, "Qwen2.5-VL's language model"},
     {"qwen2_moe", read_qwen2_moe, "Qwen 2 MoE: experts and a gated shared one"},
     {"qwen3", read_qwen3, "Qwen 3"},
-    {"qwen3_5_moe_text", read_qwen3_5, "Qwen 3.5 MoE: gated delta-net, gated attention, experts"},
-    {"qwen3_5_text", read_qwen3_5, "Qwen 3.5: gated delta-net, gated attention"},
+    {"qwen3_5_moe_text", read_qwen3_next, "Qwen 3.5 MoE: gated delta-net, gated attention, experts"},
+    {"qwen3_5_text", read_qwen3_next, "Qwen 3.5: gated delta-net, gated attention"},
     {"qwen3_moe", read_qwen3_moe, "Qwen 3 MoE: experts"},
     {"qwen3_next", read_qwen3_next, "Qwen3-Next: gated delta-net, gated attention, experts"},
     {"qwen3_vl_moe_text", read_qwen3_moe, "Qwen3-VL MoE's language model"},
-    {"qwen3_vl_text", read_qwen3_vl_text, "Qwen3-VL's language model"},
+    {"qwen3_vl_text", read_qwen3, "Qwen3-VL's language model"},
+    {"seed_oss", read_seed_oss, "Seed-OSS"},
+    {"smollm3", read_smollm3, "SmolLM3"},
+    {"starcoder2", read_starcoder2, "StarCoder2: ungated feed-forward with biases"},
+    {"t5", read_t5, "T5: encoder and decoder"},
+    {"zamba2", read_zamba2, "Zamba2: Mamba-2, and one transformer block that runs many times"},
 });
 
-// Of configurations with a text_config; their own keys otherwise name tokens only.
+// Of configurations with a language model and a tower. Their own keys otherwise name tokens only.
 struct MultiModal {
   std::string_view model_type;
-  std::string_view text_type;  // where text_config has no model_type
+  std::string_view text_type;    // where text_config has no model_type, or there is no text_config
+  std::string_view vision_type;  // where vision_config has no model_type
 };
 constexpr std::array kMultiModal = std::to_array<MultiModal>({
-    {"gemma3", "gemma3_text"},
-    {"gemma4", "gemma4_text"},
-    {"llama4", "llama4_text"},
-    {"qwen3_5", "qwen3_5_text"},
-    {"qwen3_5_moe", "qwen3_5_moe_text"},
-    {"qwen3_vl", "qwen3_vl_text"},
-    {"qwen3_vl_moe", "qwen3_vl_moe_text"},
+    {"clip", "clip_text_model", "clip_vision_model"},
+    {"gemma3", "gemma3_text", "siglip_vision_model"},
+    {"gemma4", "gemma4_text", "gemma4_vision"},
+    {"kimi_k25", "kimi_k2", "moonvit"},
+    {"llama4", "llama4_text", "llama4_vision_model"},
+    {"qwen2_5_vl", "qwen2_5_vl_text", "qwen2_5_vl"},
+    {"qwen3_5", "qwen3_5_text", "qwen3_5"},
+    {"qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_moe"},
+    {"qwen3_vl", "qwen3_vl_text", "qwen3_vl"},
+    {"qwen3_vl_moe", "qwen3_vl_moe_text", "qwen3_vl_moe"},
 });
+
+// Towers on their own.
+constexpr std::array<std::string_view, 3> kTowers = {"clip_vision_model", "siglip_vision_model", "vit"};
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
@@ -124,48 +150,85 @@ base::Status check_size(const Model& model) {
 }
 
 struct Parts {
-  json::Object text;
+  json::Object text;  // empty: a tower on its own
   std::string text_path;
   std::string text_type;
   const json::Object* vision = nullptr;
+  std::string vision_path = "vision_config.";
+  std::string vision_type;
+  json::Object outer;  // keys of a multi-modal configuration that its tower reads
 };
 
-// The language model and the tower of a configuration, and its keys beside these.
-base::Result<Parts> parts_of(const json::Value& root, const ReadOptions& options) {
-  const std::string type = type_of(root);
-  const auto multi = std::find_if(kMultiModal.begin(), kMultiModal.end(), [&](const MultiModal& m) { return m.model_type == type; });
-  Parts parts;
-  if (multi == kMultiModal.end()) {
-    parts = {*root.as_object(), "", type, nullptr};
-    if (find_family(type) == nullptr) return unknown_type("model_type", type);
-    return parts;
+bool is_ignored(const ReadOptions& options, std::string_view key) {
+  return std::find(options.ignored_keys.begin(), options.ignored_keys.end(), key) != options.ignored_keys.end();
+}
+
+// Without a text_config, the language model's keys are the configuration's own.
+base::Status split_text(const json::Value& root, const MultiModal& multi, Keys& outer, Parts& parts) {
+  const json::Value* language = root.find("text_config");
+  if (language == nullptr || language->as_object() == nullptr) {
+    if (language != nullptr && !language->is_null()) outer.wrong("text_config", "an object with the language model");
+    FLOPSIGHT_RETURN_IF_ERROR(outer.first_mistake());
+    for (const auto& [key, value] : *root.as_object()) {
+      if (key != "vision_config" && key != "text_config") parts.text.emplace_back(key, value);
+    }
+    parts.text_type = multi.text_type;
+    return {};
   }
+  FLOPSIGHT_RETURN_IF_ERROR(outer.finish(multi.model_type));
+  parts.text = *language->as_object();
+  parts.text_path = "text_config.";
+  const json::Value* tied = root.find("tie_word_embeddings");
+  if (tied != nullptr && language->find("tie_word_embeddings") == nullptr) parts.text.emplace_back("tie_word_embeddings", *tied);  // the whole's holds
+  parts.text_type = language->find("model_type") == nullptr ? std::string(multi.text_type) : type_of(*language);
+  return {};
+}
+
+base::Result<Parts> parts_of_multi_modal(const json::Value& root, const MultiModal& multi, const ReadOptions& options) {
+  Parts parts;
   Keys outer(*root.as_object(), "");
   outer.ignore(options.ignored_keys);
-  const json::Object* language = outer.object("text_config");
-  parts.vision = outer.object("vision_config");
-  parts.text_path = "text_config.";
-  outer.known({"model_type", "tie_word_embeddings", "vision_soft_tokens_per_image", "mm_tokens_per_image", "audio_config"});
-  if (outer.has("audio_config")) outer.wrong("audio_config", "null: audio towers are not counted yet");
-  if (language == nullptr) outer.wrong("text_config", "an object with the language model");
-  FLOPSIGHT_RETURN_IF_ERROR(outer.finish(type));
-  parts.text = *language;
-  const json::Value* tied = root.find("tie_word_embeddings");
-  if (tied != nullptr && root.find("text_config")->find("tie_word_embeddings") == nullptr) {
-    parts.text.emplace_back("tie_word_embeddings", *tied);  // the whole's holds
-  }
-  const json::Value* text_type = root.find("text_config")->find("model_type");
-  parts.text_type = text_type == nullptr ? std::string(multi->text_type) : type_of(*root.find("text_config"));
+  if (!is_ignored(options, "vision_config")) parts.vision = outer.object("vision_config");
+  outer.known({"model_type", "text_config", "vision_config", "tie_word_embeddings", "vision_soft_tokens_per_image", "mm_tokens_per_image", "audio_config",
+               "projection_dim", "logit_scale_init_value", "ignore_index", "use_unified_vision_chunk", "video_placeholder", "media_placeholder"});
+  if (outer.has("audio_config") && !is_ignored(options, "audio_config")) outer.wrong("audio_config", "null: audio towers are not counted yet");
+  FLOPSIGHT_RETURN_IF_ERROR(outer.first_mistake());
+  FLOPSIGHT_RETURN_IF_ERROR(split_text(root, multi, outer, parts));
   if (find_family(parts.text_type) == nullptr) return unknown_type("text_config.model_type", parts.text_type);
+  parts.outer = *root.as_object();
+  if (parts.vision != nullptr) {
+    const json::Value* type = root.find("vision_config")->find("model_type");
+    parts.vision_type = type == nullptr ? std::string(multi.vision_type) : type_of(*root.find("vision_config"));
+  }
   return parts;
 }
 
-base::Status read_tower(const json::Object& object, const ReadOptions& options, Builder& builder) {
-  Keys keys(object, "vision_config.");
+// The language model and the tower of a configuration.
+base::Result<Parts> parts_of(const json::Value& root, const ReadOptions& options) {
+  const std::string type = type_of(root);
+  const auto multi = std::find_if(kMultiModal.begin(), kMultiModal.end(), [&](const MultiModal& m) { return m.model_type == type; });
+  if (multi != kMultiModal.end()) return parts_of_multi_modal(root, *multi, options);
+  Parts parts;
+  if (std::find(kTowers.begin(), kTowers.end(), type) != kTowers.end()) {
+    parts.vision = root.as_object();
+    parts.vision_path = "";
+    parts.vision_type = type;
+    return parts;
+  }
+  if (find_family(type) == nullptr) return unknown_type("model_type", type);
+  parts.text = *root.as_object();
+  parts.text_type = type;
+  return parts;
+}
+
+base::Status read_tower(const Parts& parts, const ReadOptions& options, Builder& builder) {
+  Keys keys(*parts.vision, parts.vision_path);
   keys.ignore(options.ignored_keys);
-  const std::string type = keys.text_or("model_type", "");
-  read_vision(keys, type, builder);
-  return keys.finish(type);
+  keys.known({"model_type"});
+  Keys outer(parts.outer, "");
+  if (!read_vision(keys, outer, parts.vision_type, builder)) return unknown_type(parts.vision_path + "model_type", parts.vision_type);
+  FLOPSIGHT_RETURN_IF_ERROR(outer.first_mistake());
+  return keys.finish(parts.vision_type);
 }
 
 }  // namespace
@@ -193,13 +256,18 @@ base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& opt
   FLOPSIGHT_ASSIGN_OR_RETURN(const Parts parts, parts_of(root, options));
   Builder builder;
   builder.model.model_type = type_of(root);
-  Keys keys(parts.text, parts.text_path);
-  keys.ignore(options.ignored_keys);
-  keys.known({"model_type"});
-  find_family(parts.text_type)->read(keys, builder);
-  FLOPSIGHT_RETURN_IF_ERROR(keys.finish(parts.text_type));
-  if (parts.vision != nullptr) FLOPSIGHT_RETURN_IF_ERROR(read_tower(*parts.vision, options, builder));
-  if (!parts.text_path.empty() && parts.vision == nullptr) builder.assume("no vision_config: the tower is not counted");
+  if (!parts.text.empty()) {
+    Keys keys(parts.text, parts.text_path);
+    keys.ignore(options.ignored_keys);
+    keys.known({"model_type"});
+    find_family(parts.text_type)->read(keys, builder);
+    FLOPSIGHT_RETURN_IF_ERROR(keys.finish(parts.text_type));
+  }
+  if (parts.vision != nullptr) {
+    FLOPSIGHT_RETURN_IF_ERROR(read_tower(parts, options, builder));
+  } else if (!parts.outer.empty()) {
+    builder.assume("the vision tower is not described, and not counted");
+  }
   for (const std::string& key : options.ignored_keys) builder.assume("key " + base::printable(key, 80) + " is ignored, as asked");
   FLOPSIGHT_RETURN_IF_ERROR(check_size(builder.model));
   return std::move(builder.model);

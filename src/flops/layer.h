@@ -64,7 +64,7 @@ struct Matmul {
 
 // Which keys a query attends to.
 enum class Mask : std::uint8_t {
-  kBidirectional,  // all
+  kBidirectional,  // all; or, with a span, all in its window of so many
   kCausal,         // itself and all before
   kWindow,         // the last `span`
   kChunk,          // those before it in its chunk of `span`
@@ -120,7 +120,7 @@ struct Vector {
 // In JSON by its name: "embedding", "attention", "window_attention", …
 enum class LayerKind : std::uint8_t {
   kEmbedding, kAttention, kWindowAttention, kChunkedAttention, kLatentAttention, kSparseLatentAttention, kCrossAttention,
-  kMlp, kMoe, kMamba1, kMamba2, kGatedDeltaNet, kKimiDeltaAttention, kLinear, kNorm, kHead, kPrediction, kPatchEmbedding, kProjector,
+  kMlp, kMoe, kMamba1, kMamba2, kGatedDeltaNet, kKimiDeltaAttention, kLinear, kNorm, kHead, kPrediction, kPatchEmbedding, kProjector, kPerLayerInput,
 };
 std::string_view layer_kind_name(LayerKind kind);
 

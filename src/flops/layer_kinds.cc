@@ -62,10 +62,10 @@ LayerKind attention_kind(Mask mask) {
 }  // namespace
 
 std::string_view layer_kind_name(LayerKind kind) {
-  constexpr std::array<std::string_view, 19> kNames = {
+  constexpr std::array<std::string_view, 20> kNames = {
       "embedding", "attention", "window_attention", "chunked_attention", "latent_attention", "sparse_latent_attention",
       "cross_attention", "mlp", "moe", "mamba1", "mamba2", "gated_delta_net", "kimi_delta_attention", "linear", "norm",
-      "lm_head", "mtp_projection", "patch_embedding", "projector"};
+      "lm_head", "mtp_projection", "patch_embedding", "projector", "per_layer_input"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -270,6 +270,14 @@ Layer prediction_layer(std::uint64_t hidden, Norms n) {
   Layer layer = once(LayerKind::kPrediction);
   layer.matmuls.push_back(matmul(Operation::kPredictionIn, 2 * hidden, hidden));
   norms(layer, n);
+  return layer;
+}
+
+Layer per_layer_input_layer(std::uint64_t hidden, std::uint64_t width) {
+  Layer layer = once(LayerKind::kPerLayerInput);
+  layer.matmuls.push_back(matmul(Operation::kLinearReplacement, hidden, width));  // gate
+  layer.matmuls.push_back(matmul(Operation::kLinearReplacement, width, hidden));
+  extra(layer, Extra::kNorm, hidden);
   return layer;
 }
 

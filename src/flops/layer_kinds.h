@@ -136,6 +136,9 @@ Layer head_layer(std::uint64_t hidden, std::uint64_t vocab, bool tied, Norms nor
 // What joins the hidden state and the next token's embedding in an MTP module, with its norms: 2*hidden x hidden.
 Layer prediction_layer(std::uint64_t hidden, Norms norms);
 
+// What mixes a layer's own embedding of a token into the stream (Gemma 3n and 4): hidden x width and back.
+Layer per_layer_input_layer(std::uint64_t hidden, std::uint64_t width);
+
 // Pixels to a patch's vector; `pixels` is channels * patch * patch * frames.
 Layer patch_layer(std::uint64_t pixels, std::uint64_t width, bool bias, std::uint64_t positions);
 

@@ -169,6 +169,7 @@ CountingRules CountingRules::without_mistakes() const {
   rest.count_embedding = count_embedding;
   rest.count_head = count_head;
   rest.count_router = count_router;
+  rest.count_shared_gate = count_shared_gate;
   rest.count_convolution = count_convolution;
   rest.count_output_gate = count_output_gate;
   rest.count_indexer = count_indexer;

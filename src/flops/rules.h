@@ -23,8 +23,8 @@ enum class CausalRule : std::uint8_t {
 };
 
 enum class WindowRule : std::uint8_t {
-  kExact,
-  kWidth,    // min(window, s): a window's or chunk's early queries are not taken into account
+  kExact,    // (W * causal(W) + (s - W) * W) / s, with the causal rule; a chunk: causal within each
+  kWidth,    // min(window, s): early queries are not taken into account
   kHalved,   // min(window, s)/2
   kIgnored,  // as if it attended to all
 };
@@ -40,7 +40,7 @@ enum class MatrixRule : std::uint8_t {
 
 enum class RecurrentRule : std::uint8_t {
   kChunked,  // what a chunked kernel executes: 2QNG + 2Qd + 4Nd for Mamba-2, 8*heads*d_k*d_v for the delta rule
-  kMegatron,  // 7Nd for Mamba-2
+  kMegatron,  // 7Nd for Mamba-2, without its convolution
   kNone,
 };
 
@@ -50,7 +50,8 @@ struct CountingRules {
   RecurrentRule recurrence = RecurrentRule::kChunked;
   bool count_embedding = false;  // 2*vocab*hidden for the lookup
   bool count_head = true;
-  bool count_router = true;  // and the gate of shared experts
+  bool count_router = true;
+  bool count_shared_gate = true;  // the one column that weighs a shared expert
   bool count_convolution = true;
   bool count_output_gate = true;
   bool count_indexer = true;

@@ -20,6 +20,7 @@ void choose_sequence(const FlopsArguments& arguments, FlopsAnswer& answer) {
   }
   const bool short_model = most > 0 && most < kSequenceTokensUsual;
   answer.workload.sequence.tokens = short_model ? most : kSequenceTokensUsual;
+  if (!answer.has_text) return;
   answer.assumptions.push_back("no --seq-len: sequences of " + std::to_string(answer.workload.sequence.tokens) + " tokens" +
                                (short_model ? ", as many as the model has positions" : ""));
 }
@@ -40,12 +41,25 @@ void say_assumptions(FlopsAnswer& answer) {
   auto& list = answer.assumptions;
   const flops::Model& model = answer.model;
   list.insert(list.begin(), model.assumptions.begin(), model.assumptions.end());
-  list.emplace_back("the cache holds two bytes for each element (BF16)");
-  list.emplace_back("sequences are not packed: every token sees all before it");
-  if (model.vision) list.push_back("text tokens only; the vision tower is given beside them, for an image of " + model.vision->image);
+  if (answer.has_text) {
+    list.emplace_back("the cache holds two bytes for each element (BF16)");
+    list.emplace_back("sequences are not packed: every token sees all before it");
+  }
+  if (model.vision) list.push_back((answer.has_text ? "tokens of text; the vision tower is given beside them, for an image of " : "an image of ") + model.vision->image);
 }
 
 }  // namespace
+
+double layer_forward_flops(const FlopsAnswer& answer, const flops::Layer& layer) {
+  flops::Sequence sequence = answer.workload.sequence;
+  double times = static_cast<double>(layer.executed) / static_cast<double>(layer.tokens_per_run);
+  if (layer.section == flops::Section::kVision) {
+    sequence = {};
+    sequence.tokens = answer.model.vision->patches;
+    times *= static_cast<double>(sequence.tokens);
+  }
+  return flops::layer_forward(layer, sequence, {}).total() * times;
+}
 
 base::Result<FlopsAnswer> flops_answer(const FlopsArguments& arguments) {
   FlopsAnswer answer;
@@ -56,6 +70,8 @@ base::Result<FlopsAnswer> flops_answer(const FlopsArguments& arguments) {
     FLOPSIGHT_ASSIGN_OR_RETURN(answer.model, flops::with_adapters(answer.model, {arguments.adapter_rank, arguments.adapter_targets}));
     answer.adapter_parameters = flops::adapter_parameters(answer.model);
   }
+  answer.has_text = std::any_of(answer.model.layers.begin(), answer.model.layers.end(),
+                                [](const flops::Layer& layer) { return layer.section == flops::Section::kText; });
   choose_sequence(arguments, answer);
   FLOPSIGHT_RETURN_IF_ERROR(choose_prediction(arguments, answer));
   answer.forward = flops::forward_cost(answer.model, answer.workload);
@@ -65,7 +81,7 @@ base::Result<FlopsAnswer> flops_answer(const FlopsArguments& arguments) {
   if (answer.model.vision) answer.vision_forward_per_image = flops::vision_forward_per_image(answer.model);
   for (const flops::Convention& convention : flops::conventions()) {
     if (arguments.convention == "all" || arguments.convention == convention.name) {
-      answer.conventions.push_back({&convention, convention.cost(answer.model, answer.workload)});
+      answer.conventions.push_back({&convention, flops::convention_cost(convention, answer.model, answer.workload)});
     }
   }
   say_assumptions(answer);

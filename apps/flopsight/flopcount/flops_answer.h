@@ -26,10 +26,14 @@ struct FlopsAnswer {
   flops::Cost executed;  // with the recompute that was asked for
   flops::Recompute recompute = flops::Recompute::kNone;
   std::optional<flops::Cost> vision_forward_per_image;
+  bool has_text = true;  // false: a tower and nothing else
   std::uint64_t adapter_parameters = 0;
   std::vector<ConventionRow> conventions;
   std::vector<std::string> assumptions;
 };
+
+// Forward FLOPs of a layer in all its runs: for a token of text, or for the image where it is the tower's.
+double layer_forward_flops(const FlopsAnswer& answer, const flops::Layer& layer);
 
 // Errors: of the file, or an option that does not fit the model.
 base::Result<FlopsAnswer> flops_answer(const FlopsArguments& arguments);

@@ -29,16 +29,16 @@ json::Array conventions_json(const FlopsAnswer& answer) {
 json::Array layers_json(const FlopsAnswer& answer) {
   json::Array list;
   for (const flops::Layer& layer : answer.model.layers) {
-    const double each = flops::layer_forward(layer, answer.workload.sequence, {}).total();
     const bool vision = layer.section == flops::Section::kVision;
-    const double runs = static_cast<double>(layer.executed) / static_cast<double>(layer.tokens_per_run);
+    const double forward = layer_forward_flops(answer, layer);
     list.emplace_back(json::Object{
         {"kind", flops::layer_kind_name(layer.kind)},
         {"section", flops::section_name(layer.section)},
         {"count", layer.executed},
         {"stored", layer.stored},
         {"parameters", layer.stored * flops::layer_parameters(layer)},
-        {"flops_per_token_forward", vision ? json::Value() : json::Value(each * runs)},
+        {"flops_per_token_forward", vision ? json::Value() : json::Value(forward)},
+        {"flops_per_image_forward", vision ? json::Value(forward) : json::Value()},
     });
   }
   return list;

@@ -34,17 +34,19 @@ std::string head(const FlopsAnswer& answer) {
   std::string out;
   const flops::Parameters& p = answer.parameters;
   line(out, "model type", answer.model.model_type);
-  line(out, "parameters", grouped(p.total) + (p.vision > 0 ? ", " + grouped(p.vision) + " of them vision" : ""));
+  line(out, "parameters", grouped(p.total) + (p.vision > 0 && answer.has_text ? ", " + grouped(p.vision) + " of them vision" : ""));
+  if (!answer.has_text) return out;
   if (p.active != p.text()) line(out, "active for a token", grouped(p.active));
   line(out, "embedding", grouped(p.embedding));
   if (p.prediction > 0) line(out, "multi-token prediction", grouped(p.prediction) + " parameters beside these");
   if (answer.adapter_parameters > 0) line(out, "adapters", grouped(answer.adapter_parameters) + " parameters, trained");
   line(out, "sequence", grouped(answer.workload.sequence.tokens) + " tokens");
-  line(out, "cache", grouped(answer.cache.elements_per_token * 2) + " bytes for a token" +
-                         (answer.cache.elements_per_token_growing != answer.cache.elements_per_token
-                              ? ", " + grouped(answer.cache.elements_per_token_growing * 2) + " beyond the windows"
-                              : ""));
-  if (answer.cache.state_elements_per_sequence > 0) line(out, "recurrent state", grouped(answer.cache.state_elements_per_sequence * 2) + " bytes for a sequence");
+  const flops::Cache& cache = answer.cache;
+  if (cache.elements_per_token > 0) {
+    line(out, "cache", grouped(cache.elements_per_token * 2) + " bytes for a token" +
+                           (cache.elements_per_token_growing != cache.elements_per_token ? ", " + grouped(cache.elements_per_token_growing * 2) + " beyond the windows" : ""));
+  }
+  if (cache.state_elements_per_sequence > 0) line(out, "recurrent state", grouped(cache.state_elements_per_sequence * 2) + " bytes for a sequence");
   return out;
 }
 
@@ -76,27 +78,33 @@ std::string parts(const FlopsAnswer& answer) {
 }
 
 std::string layers(const FlopsAnswer& answer) {
-  std::vector<Column> columns = {{"layer", {}, true}, {"in", {}, true}, {"count", {}, false}, {"parameters", {}, false}, {"forward", {}, false}};
+  std::vector<Column> columns = {{"layer", {}, true}, {"section", {}, true}, {"count", {}, false}, {"parameters", {}, false}, {"forward", {}, false}, {"per image", {}, false}};
   for (const flops::Layer& layer : answer.model.layers) {
+    const bool vision = layer.section == flops::Section::kVision;
+    const std::string forward = gigaflops(layer_forward_flops(answer, layer));
     columns[0].cells.emplace_back(flops::layer_kind_name(layer.kind));
     columns[1].cells.emplace_back(flops::section_name(layer.section));
     columns[2].cells.push_back(std::to_string(layer.executed));
     columns[3].cells.push_back(grouped(layer.stored * flops::layer_parameters(layer)));
-    const double each = flops::layer_forward(layer, answer.workload.sequence, {}).total();
-    columns[4].cells.push_back(layer.section == flops::Section::kVision ? std::string(text_table::kUnknownCell) : gigaflops(each * static_cast<double>(layer.executed)));
+    columns[4].cells.push_back(vision ? std::string(text_table::kUnknownCell) : forward);
+    columns[5].cells.push_back(vision ? forward : std::string(text_table::kUnknownCell));
   }
+  text_table::drop_unknown(columns, 4);
   return "\n" + text_table::render(columns, columns[0].cells.size());
 }
 
 }  // namespace
 
 std::string flops_table(const FlopsAnswer& answer) {
-  std::string out = head(answer) + conventions(answer) + parts(answer) + layers(answer);
+  std::string out = head(answer);
+  if (answer.has_text) out += conventions(answer) + parts(answer);
+  out += layers(answer);
   if (answer.vision_forward_per_image) {
-    const double forward = answer.vision_forward_per_image->total();
-    out += "\nvision: " + gigaflops(forward) + " GFLOPs forward for an image of " + answer.model.vision->image + ", " + std::to_string(answer.model.vision->text_tokens) + " text tokens\n";
+    const flops::VisionInput& image = *answer.model.vision;
+    out += "\nvision: " + gigaflops(answer.vision_forward_per_image->total()) + " GFLOPs forward for an image of " + image.image +
+           (image.text_tokens > 0 ? ", " + std::to_string(image.text_tokens) + " tokens of text" : "") + "\n";
   }
-  if (answer.recompute != flops::Recompute::kNone) {
+  if (answer.recompute != flops::Recompute::kNone && answer.has_text) {
     out += "\nexecuted with recomputation: " + gigaflops(answer.executed.total()) + " GFLOPs per token, " + number(answer.executed.total() / answer.train.total(), "%.3f") + " of the model's\n";
   }
   out += "\n";
