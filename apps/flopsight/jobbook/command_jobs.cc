@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/zone.h"
 #include "jobbook/jobs_import.h"
+#include "jobbook/open_jobs.h"
 #include "schedulers/job_json.h"
 #include "serve/answer.h"
 #include "serve/job_answers.h"
@@ -111,39 +112,13 @@ units::Window window_of(const JobsArguments& a, const Env& env) {
   return {a.start.value_or(end - a.since.value_or(units::Seconds(24 * 3600))), end};
 }
 
-// What list and show need: rollups if there are any, and the book.
-struct Opened {
-  catalog::DeviceCatalog catalog = catalog::DeviceCatalog::builtin();
-  jobs::Grouping grouping;
-  std::unique_ptr<store::Store> store;
-  std::unique_ptr<JobService> service;
-  AnswerSettings settings;
-};
-
-base::Status open_all(const JobsArguments& a, Opened& opened) {
-  store::SqliteStoreOptions how;
-  how.read_only = true;
-  FLOPSIGHT_ASSIGN_OR_RETURN(opened.store, store::open_sqlite_store(a.store, how));
-  auto service = JobService::open(a.store, true);
-  // A store of before, or of an import, has no book.
-  if (!service.ok() && service.error().code != base::ErrorCode::kNotFound) return service.error();
-  if (service.ok()) opened.service = std::move(service).value();
-  opened.settings.fleet.catalog = &opened.catalog;
-  opened.settings.simulated = opened.store->simulated();
-  opened.settings.grouping = std::make_shared<const jobs::Grouping>();
-  opened.settings.families = std::make_shared<const analysis::FamilyRule>(analysis::FamilyRule::builtin());
-  return {};
-}
-
-const Caller kEverybody{"", true, true, true, {}, {}};
-
 int run_list(const JobsArguments& a, const Env& env) {
-  Opened opened;
-  if (const base::Status status = open_all(a, opened); !status.ok()) return fail(status.error(), env);
+  OpenedJobs opened;
+  if (const base::Status status = open_jobs(a.store, opened); !status.ok()) return fail(status.error(), env);
   const units::Window window = window_of(a, env);
   samples::QualityLog quality;
   const auto page =
-      answer_known_jobs(*opened.store, opened.service.get(), opened.settings, window, kEverybody, {0, a.limit}, quality);
+      answer_known_jobs(*opened.store, opened.service.get(), opened.settings, window, everybody(), {0, a.limit}, quality);
   if (!page.ok()) return fail(page.error(), env);
   std::optional<std::string> next;
   if (page->jobs_total > page->jobs.size()) {
@@ -159,11 +134,11 @@ int run_list(const JobsArguments& a, const Env& env) {
 }
 
 int run_show(const JobsArguments& a, const Env& env) {
-  Opened opened;
-  if (const base::Status status = open_all(a, opened); !status.ok()) return fail(status.error(), env);
+  OpenedJobs opened;
+  if (const base::Status status = open_jobs(a.store, opened); !status.ok()) return fail(status.error(), env);
   const units::Window window = window_of(a, env);
   samples::QualityLog quality;
-  const auto job = answer_known_job(*opened.store, opened.service.get(), opened.settings, a.id, window, kEverybody, quality);
+  const auto job = answer_known_job(*opened.store, opened.service.get(), opened.settings, a.id, window, everybody(), quality);
   if (!job.ok()) return fail(job.error(), env);
   env.out << (a.json ? views::job_json({window, opened.settings.simulated, quality.entries()}, *job) : views::job_text(*job));
   return kExitDone;

@@ -1,0 +1,27 @@
+#pragma once
+// A store folder opened for questions about jobs from the command line: rollups, and the book of jobs if there is one. Only read, also
+// while the service runs on it.
+
+#include <memory>
+#include <string>
+
+#include "serve/answer.h"
+#include "serve/job_service.h"
+#include "store/store.h"
+
+namespace flopsight::app {
+
+struct OpenedJobs {
+  catalog::DeviceCatalog catalog = catalog::DeviceCatalog::builtin();
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<JobService> service;  // nullptr: a store of before, or of an import, has no book
+  AnswerSettings settings;              // points into this
+};
+
+// `opened` must not move afterwards. Errors: of the folder or the book.
+base::Status open_jobs(const std::string& folder, OpenedJobs& opened);
+
+// Who may run the program on the folder may see all of it.
+Caller everybody();
+
+}  // namespace flopsight::app

@@ -1,0 +1,282 @@
+#include "audit/audit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "audit/auditor_internal.h"
+#include "audit/peaks.h"
+#include "flops/conventions.h"
+
+namespace flopsight::audit {
+namespace {
+
+constexpr std::uint64_t kPredictionStepsTried = 2;
+constexpr double kTokensBand = 0.01;  // figures of a log are medians of rounded values
+
+void append(std::vector<Hypothesis>& to, const std::vector<Hypothesis>& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+bool low_precision(const Run& run) {
+  using catalog::Precision;
+  return run.precision == Precision::kFp8 || run.precision == Precision::kFp6 || run.precision == Precision::kFp4;
+}
+
+std::optional<double> claimed_flops_per_token(const Claim& claim) {
+  if (!claim.flops_per_second_per_gpu || !claim.tokens_per_second_per_gpu || *claim.tokens_per_second_per_gpu <= 0) return std::nullopt;
+  return *claim.flops_per_second_per_gpu / *claim.tokens_per_second_per_gpu;
+}
+
+bool agrees(double ratio, double log_most) { return std::abs(std::log(ratio)) <= log_most; }
+
+}  // namespace
+
+std::string_view verdict_name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kConsistent: return "consistent";
+    case Verdict::kOverReported: return "over_reported";
+    case Verdict::kUnderReported: return "under_reported";
+    case Verdict::kWrongPeak: return "wrong_peak";
+    case Verdict::kUndecided: break;
+  }
+  return "undecided";
+}
+
+// Training may leave prediction modules out or run some steps of them; where nobody said, a claimed count tells.
+void Auditor::choose_prediction_steps() {
+  const std::uint64_t stored = run.model.prediction_steps;
+  if (run.prediction_steps || stored == 0) return;
+  const auto claimed = claimed_flops_per_token(claim);
+  if (claimed && run.sequence_tokens) {
+    for (std::uint64_t steps = 0; steps <= std::max(kPredictionStepsTried, stored); ++steps) {
+      run.prediction_steps = steps;
+      if (!agrees(*claimed / audit::flops_per_token(run), kLogAgrees)) continue;
+      if (steps > 0) out.assumptions.push_back("multi-token prediction with " + std::to_string(steps) + " steps is trained: the claimed FLOPs of a token fit that; --mtp says it");
+      return;
+    }
+  }
+  run.prediction_steps = 0;
+  out.assumptions.emplace_back("multi-token prediction is not trained; --mtp says otherwise");
+}
+
+void Auditor::count() {
+  choose_prediction_steps();
+  out.flops_per_token = audit::flops_per_token(run);
+  out.own_peak = audit::own_peak(run);
+  out.flops_per_token_claimed = claimed_flops_per_token(claim);
+  const flops::Workload workload = workload_of(run);
+  for (const flops::Convention& convention : flops::conventions()) {
+    ConventionRow row{convention.name, convention.cost(run.model, workload).flops_train, std::nullopt, std::nullopt};
+    if (row.flops_per_token_train && out.flops_per_token > 0) row.ratio = *row.flops_per_token_train / out.flops_per_token;
+    if (row.flops_per_token_train && out.flops_per_token_claimed && run.sequence_tokens) {
+      row.matches = agrees(*out.flops_per_token_claimed / *row.flops_per_token_train, kKeptSigmas * kLogSigma);
+    }
+    out.conventions.push_back(row);
+  }
+  if (!run.sequence_tokens) out.assumptions.push_back("sequences of " + std::to_string(workload.sequence.tokens) + " tokens, for the ratios of hypotheses only: --seq-len says how long they are");
+  out.mfu_ratio = claim.mfu_ratio;
+  if (!out.mfu_ratio && claim.flops_per_second_per_gpu && out.own_peak) {
+    out.mfu_ratio = *claim.flops_per_second_per_gpu / *out.own_peak;
+    out.mfu_from_rate = true;
+  }
+}
+
+// A difference between the agreement of figures of a log and that of OFU is a finding only where something known explains it.
+Found Auditor::differs(double ratio, std::size_t kept_before) const {
+  if (agrees(ratio, kLogAgrees)) return Found::kAgrees;
+  return agrees(ratio, kOfuAgrees) && out.hypotheses.size() == kept_before ? Found::kAgrees : Found::kDiffers;
+}
+
+void Auditor::compare_flops() {
+  if (!out.flops_per_token_claimed || !run.sequence_tokens || !(out.flops_per_token > 0)) return;
+  out.flops_ratio = *out.flops_per_token_claimed / out.flops_per_token;
+  out.evidence_used.emplace_back("flops_per_token");
+  const std::size_t before = out.hypotheses.size();
+  if (!agrees(*out.flops_ratio, kLogAgrees)) {
+    std::vector<Hypothesis> singles = flops_hypotheses(run);
+    append(singles, count_hypotheses(run));
+    rank(out.hypotheses, singles, flops_pairs(run), *out.flops_ratio, kLogSigma, "flops_per_token");
+  }
+  flops = differs(*out.flops_ratio, before);
+  if (flops == Found::kAgrees && !agrees(*out.flops_ratio, kLogAgrees)) {
+    out.notes.emplace_back("the claimed FLOPs of a token differ from the audit's count by more than rounding, and no known mistake explains it");
+  }
+  settled_ratio *= *out.flops_ratio;
+}
+
+void Auditor::compare_peak() {
+  if (!claim.peak_flops_per_second) return;
+  const double claimed = *claim.peak_flops_per_second;
+  out.evidence_used.emplace_back("peak");
+  if (out.own_peak) {
+    out.peak_ratio = *out.own_peak / claimed;
+    peak = is_own_peak(claimed, *out.own_peak) ? Found::kAgrees : Found::kDiffers;
+    if (peak == Found::kAgrees) return;
+    settled_ratio *= *out.peak_ratio;
+  }
+  const std::vector<Hypothesis> named = peak_named(run, catalog, claimed);
+  for (const Hypothesis& hypothesis : named) {
+    if (out.own_peak) out.hypotheses.push_back({hypothesis, *out.peak_ratio, 0, "peak", std::nullopt});
+  }
+  if (!out.own_peak) {
+    for (const Hypothesis& hypothesis : named) out.notes.push_back("the peak it divides by: " + hypothesis.explanation);
+  } else if (named.empty()) {
+    out.notes.emplace_back("the peak that it divides by is that of no GPU and precision known here");
+  }
+}
+
+// The peaks that a claimed MFU may be of, where the claim does not tell: of low precisions, also the BF16 peak, at which their MFU
+// is often quoted.
+std::vector<double> Auditor::possible_references() const {
+  if (!out.own_peak) return {};
+  std::vector<double> list = {*out.own_peak};
+  const auto bf16 = run.device->peak(catalog::Precision::kBf16);
+  if (low_precision(run) && bf16 && !claim.peak_flops_per_second && !out.mfu_from_rate) list.insert(list.begin(), bf16->value);
+  return list;
+}
+
+void Auditor::compare_mfu() {
+  if (flops != Found::kNothing || !claim.mfu_ratio || !claim.tokens_per_second_per_gpu || !run.sequence_tokens || !out.own_peak) return;
+  if (*claim.mfu_ratio <= 0) return;
+  out.evidence_used.emplace_back("mfu");
+  const double rate = *claim.tokens_per_second_per_gpu * out.flops_per_token;
+  const double claimed_of_own_peak = *claim.mfu_ratio / settled_ratio;
+  double ratio = 0;
+  for (const double reference : possible_references()) {
+    const double r = claimed_of_own_peak / (rate / reference);
+    if (ratio != 0 && std::abs(std::log(r)) >= std::abs(std::log(ratio))) continue;
+    ratio = r;
+    out.reference_peak = reference;
+  }
+  const std::size_t before = out.hypotheses.size();
+  if (!agrees(ratio, kLogAgrees)) {
+    std::vector<Hypothesis> flops_only = flops_hypotheses(run), singles = flops_only;
+    std::vector<Hypothesis> pairs = flops_pairs(run);
+    append(singles, count_hypotheses(run));
+    if (peak == Found::kNothing) {
+      const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak);
+      append(singles, peaks);
+      append(pairs, peak_pairs(peaks, flops_only));
+    }
+    rank(out.hypotheses, singles, pairs, ratio, kLogSigma, "mfu");
+  }
+  mfu = differs(ratio, before);
+  settled_ratio *= ratio;
+}
+
+void Auditor::compare_ofu() {
+  out.ofu_ratio = measured.ofu_ratio;
+  if (!out.ofu_ratio || !out.mfu_ratio) return;
+  if (*out.ofu_ratio <= 0 || *out.mfu_ratio <= 0) return;
+  const flops::Recompute recompute = run.recompute.value_or(flops::Recompute::kNone);
+  if (!run.recompute) out.assumptions.emplace_back("activations are not recomputed; --recompute says otherwise");
+  out.evidence_used.emplace_back("ofu");
+  out.reported_over_ofu = *out.mfu_ratio / *out.ofu_ratio;
+  std::vector<std::optional<double>> references;
+  for (const double reference : possible_references()) references.emplace_back(reference);
+  if (out.reference_peak) references = {out.reference_peak};
+  if (references.empty()) references.emplace_back(std::nullopt);
+  std::optional<double> nearest;
+  for (const std::optional<double>& reference : references) {
+    const Expected expected = expected_ofu_over_mfu(run, recompute, reference);
+    const double adjusted = *out.reported_over_ofu * expected.ratio;
+    // Of several references the first, unless only another one fits.
+    const bool better = !nearest || (!agrees(*nearest, kOfuAgrees) && agrees(adjusted / settled_ratio, kOfuAgrees));
+    if (!better) continue;
+    nearest = adjusted / settled_ratio;
+    out.reference_peak = reference;
+    out.expected_ofu_over_mfu = expected.ratio;
+    out.adjusted_ratio = adjusted;
+  }
+  rest_ratio = *nearest;
+  ofu = agrees(rest_ratio, kOfuAgrees) ? Found::kAgrees : Found::kDiffers;
+  if (ofu == Found::kAgrees) return;
+  std::vector<Hypothesis> singles, pairs, flops_only;
+  if (flops == Found::kNothing && mfu == Found::kNothing) {
+    flops_only = flops_hypotheses(run);
+    singles = flops_only;
+    pairs = flops_pairs(run);
+  }
+  if (peak == Found::kNothing && mfu == Found::kNothing && !out.mfu_from_rate && out.reference_peak) {
+    const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak);
+    append(singles, peaks);
+    append(pairs, peak_pairs(peaks, flops_only));
+  }
+  append(singles, count_hypotheses(run));
+  append(singles, measured_hypotheses(run, measured.told));
+  rank(out.hypotheses, singles, pairs, rest_ratio, kOfuSigma, "ofu");
+}
+
+// A framework that knows no formula for a layer may print 0.
+void Auditor::compare_zero() {
+  const bool works = measured.ofu_ratio.value_or(0) > 0 || claim.tokens_per_second_per_gpu.value_or(0) > 0;
+  if (claim.mfu_ratio != 0.0 || !works) return;
+  Hypothesis zero{"unsupported_counted_zero", {"unsupported_counted_zero"}, Cause::kFlops, 0, "the framework has no formula for the model and prints 0", "Megatron-Bridge #1616"};
+  out.hypotheses.insert(out.hypotheses.begin(), {std::move(zero), 0, 0, "mfu", std::nullopt});
+  out.verdict = Verdict::kUnderReported;
+}
+
+void Auditor::recompute_mfu() {
+  const bool tokens = claim.tokens_per_second_per_gpu && run.sequence_tokens && out.own_peak;
+  const double reference = out.reference_peak.value_or(out.own_peak.value_or(0));
+  if (tokens && ofu != Found::kDiffers) {
+    out.mfu_recomputed = *claim.tokens_per_second_per_gpu * out.flops_per_token / reference;
+    out.recomputed_from = "tokens";
+    out.band_low = *out.mfu_recomputed * (1 - kTokensBand);
+    out.band_high = *out.mfu_recomputed * (1 + kTokensBand);
+  } else if (out.expected_ofu_over_mfu) {
+    const double middle = *out.ofu_ratio / *out.expected_ofu_over_mfu;
+    out.mfu_recomputed = middle;
+    out.recomputed_from = "ofu";
+    out.band_low = middle * std::exp(-kOfuSigma) / kTileOverheadMax;
+    out.band_high = middle * std::exp(kOfuSigma);
+  }
+  for (Ranked& ranked : out.hypotheses) {
+    const bool innocent = ranked.hypothesis.cause == Cause::kExecution || ranked.hypothesis.cause == Cause::kMeasured;
+    if (out.mfu_ratio && ranked.hypothesis.ratio > 0) ranked.corrected_mfu_ratio = innocent ? *out.mfu_ratio : *out.mfu_ratio / ranked.hypothesis.ratio;
+  }
+}
+
+void Auditor::judge() {
+  compare_zero();
+  if (out.verdict != Verdict::kUndecided) return;
+  const bool impossible = out.mfu_ratio.value_or(0) > 1 && !low_precision(run);
+  const bool compared = flops != Found::kNothing || mfu != Found::kNothing || ofu != Found::kNothing;
+  if (peak == Found::kDiffers) {
+    out.verdict = Verdict::kWrongPeak;
+    return;
+  }
+  if (!compared) {
+    if (impossible) out.verdict = Verdict::kOverReported;
+    return;
+  }
+  double total = 1;
+  if (flops == Found::kDiffers || mfu == Found::kDiffers) total *= settled_ratio;
+  if (ofu == Found::kDiffers) total *= rest_ratio;
+  if (flops != Found::kDiffers && mfu != Found::kDiffers && ofu != Found::kDiffers) {
+    out.verdict = impossible ? Verdict::kOverReported : Verdict::kConsistent;
+    return;
+  }
+  const auto kept = [&](auto is) { return std::any_of(out.hypotheses.begin(), out.hypotheses.end(), is); };
+  const bool only_ofu = flops != Found::kDiffers && mfu != Found::kDiffers;
+  // Executed more than told: innocent, and nobody said whether it recomputes.
+  if (only_ofu && !run.recompute && kept([](const Ranked& r) { return r.hypothesis.cause == Cause::kExecution; })) return;
+  const bool only_peaks = !out.hypotheses.empty() && !kept([](const Ranked& r) { return r.hypothesis.ids.size() == 1 && r.hypothesis.cause != Cause::kPeak; }) &&
+                          out.hypotheses.front().hypothesis.cause == Cause::kPeak;
+  out.verdict = only_peaks ? Verdict::kWrongPeak : total > 1 ? Verdict::kOverReported : Verdict::kUnderReported;
+}
+
+Audit audit(const Run& run, const Claim& claim, const Measured& measured, const catalog::DeviceCatalog& catalog) {
+  Auditor auditor{run, claim, measured, catalog, {}};
+  auditor.count();
+  if (run.contradictions.empty()) {
+    auditor.compare_flops();
+    auditor.compare_peak();
+    auditor.compare_mfu();
+    auditor.compare_ofu();
+    auditor.recompute_mfu();
+    auditor.judge();
+  }
+  auditor.say();
+  return std::move(auditor.out);
+}
+
+}  // namespace flopsight::audit

@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <cmath>
+
+#include "audit/auditor_internal.h"
+
+namespace flopsight::audit {
+namespace {
+
+constexpr std::size_t kPairsKept = 4;
+// Halves of a pair that alone would hardly show are no explanation.
+constexpr double kPairHalfLog = 0.05;
+
+std::vector<Ranked> within(const std::vector<Hypothesis>& list, double observed, double sigma, std::string_view evidence) {
+  std::vector<Ranked> found;
+  for (const Hypothesis& hypothesis : list) {
+    const double sigmas = std::abs(std::log(observed / hypothesis.ratio)) / sigma;
+    if (!(sigmas <= kKeptSigmas)) continue;
+    const auto same = std::find_if(found.begin(), found.end(), [&](const Ranked& r) { return r.hypothesis.id == hypothesis.id; });
+    if (same == found.end()) {
+      found.push_back({hypothesis, observed, sigmas, evidence, std::nullopt});
+    } else if (sigmas < same->sigmas) {
+      *same = {hypothesis, observed, sigmas, evidence, std::nullopt};
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) { return a.sigmas < b.sigmas; });
+  return found;
+}
+
+}  // namespace
+
+void rank(std::vector<Ranked>& kept, const std::vector<Hypothesis>& singles, const std::vector<Hypothesis>& pairs, double observed, double sigma,
+          std::string_view evidence) {
+  std::vector<Ranked> found = within(singles, observed, sigma, evidence);
+  kept.insert(kept.end(), found.begin(), found.end());
+  found = within(pairs, observed, sigma, evidence);
+  if (found.size() > kPairsKept) found.resize(kPairsKept);
+  kept.insert(kept.end(), found.begin(), found.end());
+}
+
+std::vector<Hypothesis> peak_pairs(const std::vector<Hypothesis>& peaks, const std::vector<Hypothesis>& flops) {
+  std::vector<Hypothesis> list;
+  const auto shows = [](const Hypothesis& h) { return std::abs(std::log(h.ratio)) >= kPairHalfLog; };
+  for (const Hypothesis& a : flops) {
+    for (const Hypothesis& b : peaks) {
+      if (!shows(a) || !shows(b)) continue;
+      list.push_back({a.id + "+" + b.id, {a.id, b.id}, a.cause, a.ratio * b.ratio, a.explanation + "; and " + b.explanation, a.source});
+    }
+  }
+  return list;
+}
+
+}  // namespace flopsight::audit
