@@ -154,13 +154,20 @@ CommandLine checked(const Arguments& arguments, const std::string& command, cons
   return arguments;
 }
 
+// A command's options, where the parser writes them: does not move.
 template <typename Arguments, typename CommandTexts>
-CLI::App* add_command(CLI::App& app, const char* name, const char* does, void (*add)(CLI::App&, Arguments&, CommandTexts&), Arguments& arguments,
-                      CommandTexts& texts) {
-  CLI::App* command = app.add_subcommand(name, does);
-  add(*command, arguments, texts);
-  return command;
-}
+struct Command {
+  Command(CLI::App& parent, const char* name, const char* does, void (*add)(CLI::App&, Arguments&, CommandTexts&))
+      : app(parent.add_subcommand(name, does)) {
+    add(*app, arguments, texts);
+  }
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  CLI::App* app;
+  Arguments arguments;
+  CommandTexts texts;
+};
 
 // Of the command that was asked about.
 std::string help_of(const CLI::App& app) {
@@ -179,33 +186,20 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   CLI::App app("What share of the paid-for GPU FLOPs is really used, for every job and every GPU.", "flopsight");
   app.set_version_flag("--version", "flopsight " FLOPSIGHT_VERSION);
   app.require_subcommand(0, 1);
-  ReportArguments report;
-  Texts texts;
-  CLI::App* report_app = add_command(app, "report", "efficiency of a fleet: OFU by job, user, team, host, GPU or model", add_report, report, texts);
+  Command<ReportArguments, Texts> report(app, "report", "efficiency of a fleet: OFU by job, user, team, host, GPU or model", add_report);
   DocsArguments docs;
   CLI::App* docs_app = app.add_subcommand("docs", "print a page of facts the program is built on");
   docs_app->add_option("page", docs.page, "metrics|attribution|gpus|configuration")->required();
-  SimulateArguments simulate;
-  SimulateTexts simulate_texts;
-  CLI::App* simulate_app = add_command(app, "simulate", "a fleet that does not exist, with the truth about it", add_simulate, simulate, simulate_texts);
-  ServeArguments serve;
-  ServeTexts serve_texts;
-  CLI::App* serve_app = add_command(app, "serve", "the continuous service: scrape, receive remote write, roll up, answer", add_serve, serve, serve_texts);
+  Command<SimulateArguments, SimulateTexts> simulate(app, "simulate", "a fleet that does not exist, with the truth about it", add_simulate);
+  Command<ServeArguments, ServeTexts> serve(app, "serve", "the continuous service: scrape, receive remote write, roll up, answer", add_serve);
   CheckConfigArguments check;
   CLI::App* check_app = app.add_subcommand("check-config", "is a configuration of serve right, and if not, where");
   check_app->add_option("file", check.config_path, "YAML file")->required();
-  ImportArguments import;
-  ImportTexts import_texts;
-  CLI::App* import_app = add_command(app, "import", "history into the store: from a server or from files", add_import, import, import_texts);
-  LogsArguments logs;
-  LogsTexts logs_texts;
-  CLI::App* logs_app = add_command(app, "logs", "what training jobs printed about their own speed", add_logs, logs, logs_texts);
-  JobsArguments jobs;
-  JobsTexts jobs_texts;
-  CLI::App* jobs_app = add_command(app, "jobs", "whose GPU it was: jobs of a scheduler in, jobs with their OFU out", add_jobs, jobs, jobs_texts);
-  FlopsArguments flops;
-  FlopsTexts flops_texts;
-  CLI::App* flops_app = add_command(app, "flops", "what a model costs: parameters and FLOPs of a token from its config.json", add_flops, flops, flops_texts);
+  Command<ImportArguments, ImportTexts> import(app, "import", "history into the store: from a server or from files", add_import);
+  Command<LogsArguments, LogsTexts> logs(app, "logs", "what training jobs printed about their own speed", add_logs);
+  Command<JobsArguments, JobsTexts> jobs(app, "jobs", "whose GPU it was: jobs of a scheduler in, jobs with their OFU out", add_jobs);
+  Command<FlopsArguments, FlopsTexts> flops(app, "flops", "what a model costs: parameters and FLOPs of a token from its config.json", add_flops);
+  Command<AuditArguments, AuditTexts> audit(app, "audit", "is a reported MFU right, and if not, which mistake explains it", add_audit);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -216,21 +210,22 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return Said{kExitUsage, "flopsight: " + one_line(error.what()) + "; see flopsight --help\n"};
   }
   if (docs_app->parsed()) return docs;
-  if (simulate_app->parsed()) return checked(simulate, "simulate", set_simulate(simulate, simulate_texts));
-  if (serve_app->parsed()) {
-    set_serve(serve, *serve_app, serve_texts);
-    return serve;
+  if (simulate.app->parsed()) return checked(simulate.arguments, "simulate", set_simulate(simulate.arguments, simulate.texts));
+  if (serve.app->parsed()) {
+    set_serve(serve.arguments, *serve.app, serve.texts);
+    return serve.arguments;
   }
   if (check_app->parsed()) return check;
-  if (import_app->parsed()) return checked(import, "import", set_import(import, import_texts));
-  if (logs_app->parsed()) return checked(logs, "logs", set_logs(logs, logs_texts));
-  if (jobs_app->parsed()) return checked(jobs, "jobs", set_jobs(*jobs_app, jobs, jobs_texts));
-  if (flops_app->parsed()) return checked(flops, "flops", set_flops(flops, flops_texts));
-  if (!report_app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, simulate, check-config or docs; see flopsight --help\n"};
+  if (import.app->parsed()) return checked(import.arguments, "import", set_import(import.arguments, import.texts));
+  if (logs.app->parsed()) return checked(logs.arguments, "logs", set_logs(logs.arguments, logs.texts));
+  if (jobs.app->parsed()) return checked(jobs.arguments, "jobs", set_jobs(*jobs.app, jobs.arguments, jobs.texts));
+  if (flops.app->parsed()) return checked(flops.arguments, "flops", set_flops(flops.arguments, flops.texts));
+  if (audit.app->parsed()) return checked(audit.arguments, "audit", set_audit(audit.arguments, audit.texts));
+  if (!report.app->parsed()) {
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, audit, simulate, check-config or docs; see flopsight --help\n"};
   }
-  if (const auto said = set_report(report, texts)) return *said;
-  return report;
+  if (const auto said = set_report(report.arguments, report.texts)) return *said;
+  return report.arguments;
 }
 
 }  // namespace flopsight::app

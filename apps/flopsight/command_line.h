@@ -10,6 +10,7 @@
 #include "analysis/report.h"
 #include "serve/command_serve.h"
 #include "http_arguments.h"
+#include "audit/audit_options.h"
 #include "flopcount/flops_options.h"
 #include "import/import_options.h"
 #include "logs/logs_options.h"
@@ -56,7 +57,7 @@ struct Said {
 };
 
 using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
-                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, Said>;
+                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

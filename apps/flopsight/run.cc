@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "audit/command_audit.h"
 #include "command_docs.h"
 #include "import/command_import.h"
 #include "jobbook/command_jobs.h"
@@ -27,6 +28,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const LogsArguments* logs = std::get_if<LogsArguments>(&line)) return run_logs(*logs, env);
   if (const JobsArguments* jobs = std::get_if<JobsArguments>(&line)) return run_jobs(*jobs, env);
   if (const FlopsArguments* flops = std::get_if<FlopsArguments>(&line)) return run_flops(*flops, env);
+  if (const AuditArguments* audit = std::get_if<AuditArguments>(&line)) return run_audit(*audit, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

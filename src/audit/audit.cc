@@ -40,27 +40,69 @@ std::string_view verdict_name(Verdict verdict) {
   return "undecided";
 }
 
-// Training may leave prediction modules out or run some steps of them; where nobody said, a claimed count tells.
+// Training may leave prediction modules out or run some steps of them; where nobody said, a claimed count tells: by itself, or with
+// a mistake that explains the rest.
 void Auditor::choose_prediction_steps() {
   const std::uint64_t stored = run.model.prediction_steps;
   if (run.prediction_steps || stored == 0) return;
   const auto claimed = claimed_flops_per_token(claim);
-  if (claimed && run.sequence_tokens) {
-    for (std::uint64_t steps = 0; steps <= std::max(kPredictionStepsTried, stored); ++steps) {
-      run.prediction_steps = steps;
-      if (!agrees(*claimed / audit::flops_per_token(run), kLogAgrees)) continue;
-      if (steps > 0) out.assumptions.push_back("multi-token prediction with " + std::to_string(steps) + " steps is trained: the claimed FLOPs of a token fit that; --mtp says it");
-      return;
+  struct Tried {
+    std::uint64_t steps;
+    double flops_per_token;
+    std::vector<Ranked> kept;
+  };
+  std::vector<Tried> tried;
+  std::optional<std::uint64_t> agreeing;
+  for (std::uint64_t steps = 0; claimed && run.sequence_tokens && !agreeing && steps <= std::max(kPredictionStepsTried, stored); ++steps) {
+    run.prediction_steps = steps;
+    tried.push_back({steps, audit::flops_per_token(run), {}});
+    const double ratio = *claimed / tried.back().flops_per_token;
+    if (agrees(ratio, kLogAgrees)) agreeing = steps;
+    explain_flops(ratio, tried.back().kept);
+    std::erase_if(tried.back().kept, [](const Ranked& r) { return r.hypothesis.ids.size() > 1; });
+  }
+  std::uint64_t chosen = agreeing.value_or(0);
+  if (!agreeing) {
+    const auto closer = [](const Tried& a, const Tried& b) {
+      return !a.kept.empty() && (b.kept.empty() || a.kept.front().distance_ratio < b.kept.front().distance_ratio);
+    };
+    std::stable_sort(tried.begin(), tried.end(), closer);
+    if (!tried.empty()) chosen = tried.front().steps;
+    // Told beside the mistakes that explain the rest with the chosen number: their ratios to its count.
+    for (std::size_t i = 1; i < tried.size(); ++i) {
+      for (Ranked& ranked : tried[i].kept) {
+        const double scale = tried[i].flops_per_token / tried.front().flops_per_token;
+        ranked.hypothesis.ratio *= scale;
+        ranked.observed_ratio *= scale;
+        ranked.hypothesis.explanation += " (with " + std::to_string(tried[i].steps) + " steps of multi-token prediction)";
+        other_steps.push_back(std::move(ranked));
+      }
     }
   }
-  run.prediction_steps = 0;
-  out.assumptions.emplace_back("multi-token prediction is not trained; --mtp says otherwise");
+  run.prediction_steps = chosen;
+  if (chosen > 0) {
+    out.assumptions.push_back("multi-token prediction with " + std::to_string(chosen) + " step" + (chosen > 1 ? "s" : "") +
+                              " is trained: the claimed FLOPs of a token fit that best; --mtp says otherwise");
+  } else {
+    out.assumptions.emplace_back("multi-token prediction is not trained; --mtp says otherwise");
+  }
+}
+
+// Exactly, or as far as frameworks' conventions for small parts differ.
+void Auditor::explain_flops(double ratio, std::vector<Ranked>& kept) const {
+  std::vector<Hypothesis> singles = flops_hypotheses(run);
+  append(singles, count_hypotheses(run));
+  const std::vector<Hypothesis> pairs = flops_pairs(run);
+  for (const double sigma : {kLogSigma, kConventionSigma}) {
+    rank(kept, singles, pairs, ratio, sigma, "flops_per_token");
+    if (!kept.empty()) return;
+  }
 }
 
 void Auditor::count() {
   choose_prediction_steps();
   out.flops_per_token = audit::flops_per_token(run);
-  out.own_peak = audit::own_peak(run);
+  out.own_peak_flops_per_second = audit::own_peak(run);
   out.flops_per_token_claimed = claimed_flops_per_token(claim);
   const flops::Workload workload = workload_of(run);
   for (const flops::Convention& convention : flops::conventions()) {
@@ -73,8 +115,8 @@ void Auditor::count() {
   }
   if (!run.sequence_tokens) out.assumptions.push_back("sequences of " + std::to_string(workload.sequence.tokens) + " tokens, for the ratios of hypotheses only: --seq-len says how long they are");
   out.mfu_ratio = claim.mfu_ratio;
-  if (!out.mfu_ratio && claim.flops_per_second_per_gpu && out.own_peak) {
-    out.mfu_ratio = *claim.flops_per_second_per_gpu / *out.own_peak;
+  if (!out.mfu_ratio && claim.flops_per_second_per_gpu && out.own_peak_flops_per_second) {
+    out.mfu_ratio = *claim.flops_per_second_per_gpu / *out.own_peak_flops_per_second;
     out.mfu_from_rate = true;
   }
 }
@@ -91,9 +133,12 @@ void Auditor::compare_flops() {
   out.evidence_used.emplace_back("flops_per_token");
   const std::size_t before = out.hypotheses.size();
   if (!agrees(*out.flops_ratio, kLogAgrees)) {
-    std::vector<Hypothesis> singles = flops_hypotheses(run);
-    append(singles, count_hypotheses(run));
-    rank(out.hypotheses, singles, flops_pairs(run), *out.flops_ratio, kLogSigma, "flops_per_token");
+    explain_flops(*out.flops_ratio, out.hypotheses);
+    const std::size_t singles = static_cast<std::size_t>(std::count_if(out.hypotheses.begin(), out.hypotheses.end(), [](const Ranked& r) { return r.hypothesis.ids.size() == 1; }));
+    for (Ranked& ranked : other_steps) {
+      const bool named = std::any_of(out.hypotheses.begin(), out.hypotheses.end(), [&](const Ranked& r) { return r.hypothesis.id == ranked.hypothesis.id; });
+      if (!named) out.hypotheses.insert(out.hypotheses.begin() + static_cast<std::ptrdiff_t>(singles), ranked);
+    }
   }
   flops = differs(*out.flops_ratio, before);
   if (flops == Found::kAgrees && !agrees(*out.flops_ratio, kLogAgrees)) {
@@ -106,17 +151,17 @@ void Auditor::compare_peak() {
   if (!claim.peak_flops_per_second) return;
   const double claimed = *claim.peak_flops_per_second;
   out.evidence_used.emplace_back("peak");
-  if (out.own_peak) {
-    out.peak_ratio = *out.own_peak / claimed;
-    peak = is_own_peak(claimed, *out.own_peak) ? Found::kAgrees : Found::kDiffers;
+  if (out.own_peak_flops_per_second) {
+    out.peak_ratio = *out.own_peak_flops_per_second / claimed;
+    peak = is_own_peak(claimed, *out.own_peak_flops_per_second) ? Found::kAgrees : Found::kDiffers;
     if (peak == Found::kAgrees) return;
     settled_ratio *= *out.peak_ratio;
   }
   const std::vector<Hypothesis> named = peak_named(run, catalog, claimed);
   for (const Hypothesis& hypothesis : named) {
-    if (out.own_peak) out.hypotheses.push_back({hypothesis, *out.peak_ratio, 0, "peak", std::nullopt});
+    if (out.own_peak_flops_per_second) out.hypotheses.push_back({hypothesis, *out.peak_ratio, 0, "peak", std::nullopt});
   }
-  if (!out.own_peak) {
+  if (!out.own_peak_flops_per_second) {
     for (const Hypothesis& hypothesis : named) out.notes.push_back("the peak it divides by: " + hypothesis.explanation);
   } else if (named.empty()) {
     out.notes.emplace_back("the peak that it divides by is that of no GPU and precision known here");
@@ -126,15 +171,15 @@ void Auditor::compare_peak() {
 // The peaks that a claimed MFU may be of, where the claim does not tell: of low precisions, also the BF16 peak, at which their MFU
 // is often quoted.
 std::vector<double> Auditor::possible_references() const {
-  if (!out.own_peak) return {};
-  std::vector<double> list = {*out.own_peak};
+  if (!out.own_peak_flops_per_second) return {};
+  std::vector<double> list = {*out.own_peak_flops_per_second};
   const auto bf16 = run.device->peak(catalog::Precision::kBf16);
   if (low_precision(run) && bf16 && !claim.peak_flops_per_second && !out.mfu_from_rate) list.insert(list.begin(), bf16->value);
   return list;
 }
 
 void Auditor::compare_mfu() {
-  if (flops != Found::kNothing || !claim.mfu_ratio || !claim.tokens_per_second_per_gpu || !run.sequence_tokens || !out.own_peak) return;
+  if (flops != Found::kNothing || !claim.mfu_ratio || !claim.tokens_per_second_per_gpu || !run.sequence_tokens || !out.own_peak_flops_per_second) return;
   if (*claim.mfu_ratio <= 0) return;
   out.evidence_used.emplace_back("mfu");
   const double rate = *claim.tokens_per_second_per_gpu * out.flops_per_token;
@@ -144,7 +189,7 @@ void Auditor::compare_mfu() {
     const double r = claimed_of_own_peak / (rate / reference);
     if (ratio != 0 && std::abs(std::log(r)) >= std::abs(std::log(ratio))) continue;
     ratio = r;
-    out.reference_peak = reference;
+    out.reference_peak_flops_per_second = reference;
   }
   const std::size_t before = out.hypotheses.size();
   if (!agrees(ratio, kLogAgrees)) {
@@ -152,11 +197,12 @@ void Auditor::compare_mfu() {
     std::vector<Hypothesis> pairs = flops_pairs(run);
     append(singles, count_hypotheses(run));
     if (peak == Found::kNothing) {
-      const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak);
+      const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak_flops_per_second);
       append(singles, peaks);
       append(pairs, peak_pairs(peaks, flops_only));
     }
     rank(out.hypotheses, singles, pairs, ratio, kLogSigma, "mfu");
+    if (out.hypotheses.size() == before) rank(out.hypotheses, singles, pairs, ratio, kConventionSigma, "mfu");
   }
   mfu = differs(ratio, before);
   settled_ratio *= ratio;
@@ -169,21 +215,21 @@ void Auditor::compare_ofu() {
   const flops::Recompute recompute = run.recompute.value_or(flops::Recompute::kNone);
   if (!run.recompute) out.assumptions.emplace_back("activations are not recomputed; --recompute says otherwise");
   out.evidence_used.emplace_back("ofu");
-  out.reported_over_ofu = *out.mfu_ratio / *out.ofu_ratio;
+  out.reported_over_ofu_ratio = *out.mfu_ratio / *out.ofu_ratio;
   std::vector<std::optional<double>> references;
   for (const double reference : possible_references()) references.emplace_back(reference);
-  if (out.reference_peak) references = {out.reference_peak};
+  if (out.reference_peak_flops_per_second) references = {out.reference_peak_flops_per_second};
   if (references.empty()) references.emplace_back(std::nullopt);
   std::optional<double> nearest;
   for (const std::optional<double>& reference : references) {
     const Expected expected = expected_ofu_over_mfu(run, recompute, reference);
-    const double adjusted = *out.reported_over_ofu * expected.ratio;
+    const double adjusted = *out.reported_over_ofu_ratio * expected.ratio;
     // Of several references the first, unless only another one fits.
     const bool better = !nearest || (!agrees(*nearest, kOfuAgrees) && agrees(adjusted / settled_ratio, kOfuAgrees));
     if (!better) continue;
     nearest = adjusted / settled_ratio;
-    out.reference_peak = reference;
-    out.expected_ofu_over_mfu = expected.ratio;
+    out.reference_peak_flops_per_second = reference;
+    out.expected_ofu_over_mfu_ratio = expected.ratio;
     out.adjusted_ratio = adjusted;
   }
   rest_ratio = *nearest;
@@ -195,8 +241,8 @@ void Auditor::compare_ofu() {
     singles = flops_only;
     pairs = flops_pairs(run);
   }
-  if (peak == Found::kNothing && mfu == Found::kNothing && !out.mfu_from_rate && out.reference_peak) {
-    const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak);
+  if (peak == Found::kNothing && mfu == Found::kNothing && !out.mfu_from_rate && out.reference_peak_flops_per_second) {
+    const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak_flops_per_second);
     append(singles, peaks);
     append(pairs, peak_pairs(peaks, flops_only));
   }
@@ -215,19 +261,19 @@ void Auditor::compare_zero() {
 }
 
 void Auditor::recompute_mfu() {
-  const bool tokens = claim.tokens_per_second_per_gpu && run.sequence_tokens && out.own_peak;
-  const double reference = out.reference_peak.value_or(out.own_peak.value_or(0));
+  const bool tokens = claim.tokens_per_second_per_gpu && run.sequence_tokens && out.own_peak_flops_per_second;
+  const double reference = out.reference_peak_flops_per_second.value_or(out.own_peak_flops_per_second.value_or(0));
   if (tokens && ofu != Found::kDiffers) {
-    out.mfu_recomputed = *claim.tokens_per_second_per_gpu * out.flops_per_token / reference;
+    out.mfu_recomputed_ratio = *claim.tokens_per_second_per_gpu * out.flops_per_token / reference;
     out.recomputed_from = "tokens";
-    out.band_low = *out.mfu_recomputed * (1 - kTokensBand);
-    out.band_high = *out.mfu_recomputed * (1 + kTokensBand);
-  } else if (out.expected_ofu_over_mfu) {
-    const double middle = *out.ofu_ratio / *out.expected_ofu_over_mfu;
-    out.mfu_recomputed = middle;
+    out.band_low_ratio = *out.mfu_recomputed_ratio * (1 - kTokensBand);
+    out.band_high_ratio = *out.mfu_recomputed_ratio * (1 + kTokensBand);
+  } else if (out.expected_ofu_over_mfu_ratio) {
+    const double middle = *out.ofu_ratio / *out.expected_ofu_over_mfu_ratio;
+    out.mfu_recomputed_ratio = middle;
     out.recomputed_from = "ofu";
-    out.band_low = middle * std::exp(-kOfuSigma) / kTileOverheadMax;
-    out.band_high = middle * std::exp(kOfuSigma);
+    out.band_low_ratio = middle * std::exp(-kOfuSigma) / kTileOverheadMax;
+    out.band_high_ratio = middle * std::exp(kOfuSigma);
   }
   for (Ranked& ranked : out.hypotheses) {
     const bool innocent = ranked.hypothesis.cause == Cause::kExecution || ranked.hypothesis.cause == Cause::kMeasured;
@@ -265,7 +311,7 @@ void Auditor::judge() {
 }
 
 Audit audit(const Run& run, const Claim& claim, const Measured& measured, const catalog::DeviceCatalog& catalog) {
-  Auditor auditor{run, claim, measured, catalog, {}};
+  Auditor auditor{run, claim, measured, catalog};
   auditor.count();
   if (run.contradictions.empty()) {
     auditor.compare_flops();

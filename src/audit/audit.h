@@ -26,6 +26,8 @@ std::string_view verdict_name(Verdict verdict);  // "consistent", "over_reported
 // |ln| of two figures of one log, which are rounded and medians: sigma, and up to where they agree.
 inline constexpr double kLogSigma = 0.004;
 inline constexpr double kLogAgrees = 0.03;
+// Where nothing explains the difference that closely: what frameworks leave out or add (router, convolutions, constants) with it.
+inline constexpr double kConventionSigma = 0.02;
 // |ln| of MFU against OFU of one job. The paper's mean error in production is 6.2 % (arXiv 2605.20799).
 inline constexpr double kOfuSigma = 0.07;
 inline constexpr double kOfuAgrees = 0.14;
@@ -42,7 +44,7 @@ struct Measured {
 struct Ranked {
   Hypothesis hypothesis;
   double observed_ratio = 1;  // reported / right, that it is to explain
-  double sigmas = 0;          // |ln observed - ln predicted| / sigma
+  double distance_ratio = 0;  // in sigmas: |ln observed - ln predicted| / sigma
   std::string_view evidence;  // "flops_per_token", "peak", "mfu", "ofu"
   std::optional<double> corrected_mfu_ratio;
 };
@@ -60,19 +62,19 @@ struct Audit {
   double flops_per_token = 0;                    // the audit's own, in training
   std::optional<double> flops_per_token_claimed;
   std::optional<double> flops_ratio;             // claimed / own
-  std::optional<double> own_peak;                // dense, of the run's precision
-  std::optional<double> reference_peak;          // that the claimed MFU is taken to be of
+  std::optional<double> own_peak_flops_per_second;                // dense, of the run's precision
+  std::optional<double> reference_peak_flops_per_second;          // that the claimed MFU is taken to be of
   std::optional<double> peak_ratio;              // reference over claimed peak: > 1 makes MFU too high
   std::optional<double> mfu_ratio;               // claimed; FLOP rate over own peak where only that was claimed
   bool mfu_from_rate = false;
-  std::optional<double> mfu_recomputed;          // from token rate, or from OFU
-  std::optional<double> band_low;
-  std::optional<double> band_high;
+  std::optional<double> mfu_recomputed_ratio;          // from token rate, or from OFU
+  std::optional<double> band_low_ratio;
+  std::optional<double> band_high_ratio;
   std::string_view recomputed_from;              // "tokens", "flops_ratio", "ofu"
   std::optional<double> ofu_ratio;
-  std::optional<double> expected_ofu_over_mfu;
-  std::optional<double> reported_over_ofu;
-  std::optional<double> adjusted_ratio;          // reported_over_ofu x expected
+  std::optional<double> expected_ofu_over_mfu_ratio;
+  std::optional<double> reported_over_ofu_ratio;
+  std::optional<double> adjusted_ratio;          // reported_over_ofu_ratio x expected
   std::vector<Ranked> hypotheses;
   std::vector<ConventionRow> conventions;
   std::vector<std::string> evidence_used;

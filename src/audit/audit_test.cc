@@ -57,7 +57,7 @@ TEST(Audit, published_latent_case) {
   EXPECT_NEAR(*a.hypotheses.front().corrected_mfu_ratio, 0.5427 / 2.124, 1e-3);
   EXPECT_TRUE(lists(a, "gpu_count"));
   EXPECT_TRUE(lists(a, "gradient_accumulation"));
-  EXPECT_NEAR(*a.reported_over_ofu, 2.1216, 1e-3);
+  EXPECT_NEAR(*a.reported_over_ofu_ratio, 2.1216, 1e-3);
 }
 
 TEST(Audit, published_hybrid_case) {
@@ -102,7 +102,7 @@ TEST(Audit, every_wrong_count_is_named_from_the_log_and_from_ofu) {
         if (size > kLogAgrees) {
           EXPECT_TRUE(lists(from_log, mistake.id)) << name << " " << all(from_log);
           EXPECT_EQ(from_log.verdict, mistake.ratio > 1 ? Verdict::kOverReported : Verdict::kUnderReported) << name;
-          EXPECT_LT(from_log.hypotheses.front().sigmas, 1e-6) << name;
+          EXPECT_LT(from_log.hypotheses.front().distance_ratio, 1e-6) << name;
           ++seen_in_log[mistake.id];
         } else {
           EXPECT_EQ(from_log.verdict, Verdict::kConsistent) << name;
@@ -165,7 +165,7 @@ TEST(Audit, the_innocent_are_consistent) {
               const Audit whole = of(run, claim, ofu);
               EXPECT_EQ(whole.verdict, Verdict::kConsistent) << name << all(whole);
               EXPECT_TRUE(whole.hypotheses.empty());
-              EXPECT_NEAR(*whole.mfu_recomputed, 0.3, 1e-9);
+              EXPECT_NEAR(*whole.mfu_recomputed_ratio, 0.3, 1e-9);
               audits += 4;
             }
           }

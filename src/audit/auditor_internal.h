@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "audit/audit.h"
@@ -13,6 +14,9 @@ namespace flopsight::audit {
 enum class Found : std::uint8_t { kNothing, kAgrees, kDiffers };
 
 struct Auditor {
+  Auditor(Run audited, const Claim& claimed, const Measured& seen, const catalog::DeviceCatalog& known)
+      : run(std::move(audited)), claim(claimed), measured(seen), catalog(known) {}
+
   Run run;
   const Claim& claim;
   const Measured& measured;
@@ -24,6 +28,8 @@ struct Auditor {
   Found ofu = Found::kNothing;
   double settled_ratio = 1;     // reported / right, as far as flops, peak and mfu have settled it
   double rest_ratio = 1;        // what OFU leaves to explain
+
+  std::vector<Ranked> other_steps;  // what explains a claim with other numbers of prediction steps than the chosen one
 
   void count();
   void compare_flops();
@@ -37,6 +43,7 @@ struct Auditor {
  private:
   void choose_prediction_steps();
   void compare_zero();
+  void explain_flops(double ratio, std::vector<Ranked>& kept) const;
   std::vector<double> possible_references() const;
   Found differs(double ratio, std::size_t kept_before) const;
   void say_traps();

@@ -238,7 +238,7 @@ std::vector<Hypothesis> flops_pairs(const Run& run) {
     const double ratio = train_total(run, workload, rules) / right;
     const double other = train_total(run, workload, single) / right;
     // A pair of which one half does nothing is the other half.
-    if (std::abs(std::log(ratio / alone)) < kSmallestLog || std::abs(std::log(ratio / other)) < kSmallestLog) continue;
+    if (std::abs(std::log(ratio / alone)) < kPairHalfLog || std::abs(std::log(ratio / other)) < kPairHalfLog) continue;
     const std::string id(mistake.id);
     add(list, id + "+causal_counted_full", Cause::kFlops, ratio, std::string(mistake.explanation) + "; and the causal mask not taken into account", mistake.source);
     if (!list.empty() && list.back().ids.size() == 1 && list.back().id == id + "+causal_counted_full") list.back().ids = {id, "causal_counted_full"};

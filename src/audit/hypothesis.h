@@ -11,6 +11,9 @@
 
 namespace flopsight::audit {
 
+// A half of a pair that changes |ln ratio| by less explains nothing that the other half does not.
+inline constexpr double kPairHalfLog = 0.05;
+
 // What the mistake is in, which says by what evidence it can be seen.
 enum class Cause : std::uint8_t {
   kFlops,      // FLOPs of a token: seen in FLOP rate / token rate

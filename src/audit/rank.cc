@@ -7,8 +7,6 @@ namespace flopsight::audit {
 namespace {
 
 constexpr std::size_t kPairsKept = 4;
-// Halves of a pair that alone would hardly show are no explanation.
-constexpr double kPairHalfLog = 0.05;
 
 std::vector<Ranked> within(const std::vector<Hypothesis>& list, double observed, double sigma, std::string_view evidence) {
   std::vector<Ranked> found;
@@ -18,11 +16,11 @@ std::vector<Ranked> within(const std::vector<Hypothesis>& list, double observed,
     const auto same = std::find_if(found.begin(), found.end(), [&](const Ranked& r) { return r.hypothesis.id == hypothesis.id; });
     if (same == found.end()) {
       found.push_back({hypothesis, observed, sigmas, evidence, std::nullopt});
-    } else if (sigmas < same->sigmas) {
+    } else if (sigmas < same->distance_ratio) {
       *same = {hypothesis, observed, sigmas, evidence, std::nullopt};
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) { return a.sigmas < b.sigmas; });
+  std::stable_sort(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) { return a.distance_ratio < b.distance_ratio; });
   return found;
 }
 

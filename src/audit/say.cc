@@ -45,10 +45,10 @@ std::string cancelling(const Run& run) {
 
 void Auditor::say_traps() {
   const flops::Recompute told = run.recompute.value_or(flops::Recompute::kNone);
-  const bool level = out.reported_over_ofu && std::abs(std::log(*out.reported_over_ofu)) < kOfuAgrees;
+  const bool level = out.reported_over_ofu_ratio && std::abs(std::log(*out.reported_over_ofu_ratio)) < kOfuAgrees;
   if (told == flops::Recompute::kFull && level && ofu == Found::kDiffers) {
     out.notes.emplace_back("reported MFU equals OFU, which looks right and is not: with full recomputation OFU must be " +
-                           factor(*out.expected_ofu_over_mfu) + " x MFU");
+                           factor(*out.expected_ofu_over_mfu_ratio) + " x MFU");
   }
   if (!run.recompute && ofu == Found::kAgrees && flops == Found::kNothing) {
     out.notes.emplace_back("if the run recomputes its activations, the same figures mean that recomputed FLOPs were reported as MFU (recompute_counted)");
@@ -62,9 +62,9 @@ void Auditor::say_traps() {
   if (flops == Found::kDiffers && (peak == Found::kDiffers || ofu == Found::kDiffers) && std::abs(std::log(both)) < kOfuAgrees) {
     out.notes.emplace_back("two mistakes nearly cancel: each is wrong, and the MFU comes out at " + factor(both) + " x the right one");
   }
-  if (peak == Found::kNothing && ofu == Found::kAgrees && out.own_peak && out.reference_peak && *out.reference_peak != *out.own_peak) {
+  if (peak == Found::kNothing && ofu == Found::kAgrees && out.own_peak_flops_per_second && out.reference_peak_flops_per_second && *out.reference_peak_flops_per_second != *out.own_peak_flops_per_second) {
     out.notes.push_back("the reported MFU makes sense as a share of the BF16 peak; of the " + std::string(catalog::precision_name(*run.precision)) + " peak it is " +
-                        percent(*out.mfu_ratio * *out.reference_peak / *out.own_peak) + " (peak_of_other_precision)");
+                        percent(*out.mfu_ratio * *out.reference_peak_flops_per_second / *out.own_peak_flops_per_second) + " (peak_of_other_precision)");
   }
   if (out.mfu_ratio.value_or(0) > 1) out.notes.emplace_back("an MFU above 100 % of a dense peak cannot be");
 }
@@ -75,7 +75,7 @@ void Auditor::say_missing() {
   if (!claim.mfu_ratio && !claim.flops_per_second_per_gpu) list.emplace_back("a claim: MFU, or FLOP rate per GPU (--log, --mfu, --tflops-per-gpu)");
   if (run.device == nullptr) list.emplace_back("a GPU of the catalogue: without it there is no peak");
   if (run.device != nullptr && !run.precision) list.emplace_back("the precision (--precision): without it there is no peak");
-  if (run.device != nullptr && run.precision && !out.own_peak) {
+  if (run.device != nullptr && run.precision && !out.own_peak_flops_per_second) {
     list.push_back("a dense peak of " + run.device->model + " for " + std::string(catalog::precision_name(*run.precision)));
   }
   if (!run.sequence_tokens) list.emplace_back("the sequence length (--seq-len): without it FLOPs of a token are not compared");
@@ -96,7 +96,7 @@ void Auditor::say_further() {
     list.push_back(line);
   }
   if (peak == Found::kNothing && has_cause(out, Cause::kPeak)) {
-    list.push_back("the peak that it divides by (FLOP rate / MFU): " + (out.own_peak ? text(*out.own_peak / 1e12, "%.1f TFLOP/s") : std::string("not known here")) + " is right; wrong peaks show on every job of that GPU");
+    list.push_back("the peak that it divides by (FLOP rate / MFU): " + (out.own_peak_flops_per_second ? text(*out.own_peak_flops_per_second / 1e12, "%.1f TFLOP/s") : std::string("not known here")) + " is right; wrong peaks show on every job of that GPU");
   }
   if (has_cause(out, Cause::kCount)) {
     list.emplace_back("global batch x sequence / step time / GPUs against the tokens per second that it prints; a count error scales with the layout and not with the model or the sequence");
@@ -114,18 +114,18 @@ void Auditor::say_summary() {
     return;
   }
   if (ofu != Found::kNothing) {
-    line = "reported MFU " + percent(*out.mfu_ratio) + " is " + factor(*out.reported_over_ofu) + " x OFU " + percent(*out.ofu_ratio) +
-           ", where a right one is " + factor(1 / *out.expected_ofu_over_mfu) + " x";
+    line = "reported MFU " + percent(*out.mfu_ratio) + " is " + factor(*out.reported_over_ofu_ratio) + " x OFU " + percent(*out.ofu_ratio) +
+           ", where a right one is " + factor(1 / *out.expected_ofu_over_mfu_ratio) + " x";
   }
   const auto also = [&](const std::string& sentence) { line += (line.empty() ? "" : "; ") + sentence; };
   if (flops != Found::kNothing) {
     also("the framework charges " + giga(*out.flops_per_token_claimed) + " a token, " + factor(*out.flops_ratio) + " x the " + giga(out.flops_per_token) + " counted here");
   }
-  if (mfu != Found::kNothing && out.mfu_recomputed) also("the token rate makes an MFU of " + percent(*out.mfu_recomputed) + ", reported is " + percent(*claim.mfu_ratio));
+  if (mfu != Found::kNothing && out.mfu_recomputed_ratio) also("the token rate makes an MFU of " + percent(*out.mfu_recomputed_ratio) + ", reported is " + percent(*claim.mfu_ratio));
   if (peak == Found::kDiffers) {
-    also("it divides by " + text(*claim.peak_flops_per_second / 1e12, "%.1f") + " TFLOP/s, the dense peak is " + text(*out.own_peak / 1e12, "%.1f"));
+    also("it divides by " + text(*claim.peak_flops_per_second / 1e12, "%.1f") + " TFLOP/s, the dense peak is " + text(*out.own_peak_flops_per_second / 1e12, "%.1f"));
   }
-  if (out.verdict == Verdict::kUndecided && line.empty()) line = "nothing to compare the claim with";
+  if (out.verdict == Verdict::kUndecided && line.empty()) line = claim.mfu_ratio || claim.flops_per_second_per_gpu ? "nothing to compare the claim with" : "no MFU and no FLOP rate is claimed";
   if (out.hypotheses.empty()) return;
   std::string names;
   for (std::size_t i = 0; i < out.hypotheses.size() && i <= kAlsoNamed; ++i) {

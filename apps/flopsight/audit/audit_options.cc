@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
+
 #include "base/text.h"
 #include "training_logs/report.h"
 
@@ -95,6 +97,19 @@ std::optional<std::string> set_window(AuditArguments& a, const AuditTexts& t) {
   return std::nullopt;
 }
 
+// The parser lets "nan" through its ranges.
+std::optional<std::string> check_finite(const AuditArguments& a) {
+  const std::pair<const char*, std::optional<double>> numbers[] = {
+      {"--tflops-per-gpu", a.flops_per_second_per_gpu}, {"--tokens-per-second-per-gpu", a.tokens_per_second_per_gpu},
+      {"--step-seconds", a.step_seconds},               {"--peak-tflops", a.peak_flops_per_second},
+      {"--padding-ratio", a.padding_ratio},             {"--productive-ratio", a.productive_ratio},
+  };
+  for (const auto& [name, number] : numbers) {
+    if (number && !std::isfinite(*number)) return std::string(name) + ": expected a finite number";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> check_choices(const AuditArguments& a) {
   if (!a.logs.empty() && (a.mfu_ratio || a.flops_per_second_per_gpu)) return "--log excludes --mfu and --tflops-per-gpu";
   if (a.logs.empty() && (!a.run_label.empty() || !a.patterns_path.empty() || !a.log_format.empty())) return "--run, --patterns and --log-format need --log";
@@ -124,6 +139,7 @@ std::optional<catalog::Precision> parse_precision(std::string_view name) {
   for (const auto& [known, precision] : kNames) {
     if (lower == known) return precision;
   }
+  if (lower.starts_with("fp8_")) return Precision::kFp8;  // "fp8_mx", "fp8_cs": recipes of Megatron-Bridge
   return std::nullopt;
 }
 
@@ -161,6 +177,7 @@ std::optional<std::string> set_audit(AuditArguments& a, const AuditTexts& t) {
     if (a.adapter_rank == 0) return "--lora-targets needs --lora-rank";
     a.adapter_targets = base::split(t.targets, ',');
   }
+  if (auto wrong = check_finite(a)) return wrong;
   if (a.flops_per_second_per_gpu) *a.flops_per_second_per_gpu *= 1e12;
   if (a.peak_flops_per_second) *a.peak_flops_per_second *= 1e12;
   if (auto wrong = set_window(a, t)) return wrong;

@@ -1,0 +1,248 @@
+#include "audit/audit_case.h"
+
+#include <algorithm>
+
+#include "analysis/reported.h"
+#include "base/text.h"
+#include "flopcount/model_file.h"
+#include "flops/adapters.h"
+#include "jobbook/open_jobs.h"
+#include "logs/command_logs.h"
+#include "parse_file.h"
+#include "serve/job_answers.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Status;
+using training_logs::Reported;
+using training_logs::Step;
+
+constexpr std::size_t kLabelsShown = 12;
+
+std::optional<std::uint64_t> setting(const Reported& log, std::string_view name) {
+  const std::string* text = log.setting(name);
+  const auto number = text == nullptr ? std::nullopt : base::parse_number(*text);
+  if (!number || !(*number >= 1) || *number > 1e15) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+// The option's value, else the log's.
+void take(const char* what, const std::optional<std::uint64_t>& option, const std::optional<std::uint64_t>& logged, AuditCase& out,
+          std::optional<std::uint64_t>& into) {
+  into = option ? option : logged;
+  if (option && logged && *option != *logged) {
+    out.assumptions.push_back(std::string(what) + ": the log prints " + std::to_string(*logged) + ", " + std::to_string(*option) + " was given and is taken");
+  }
+}
+
+std::optional<catalog::Precision> logged_precision(const Reported& log) {
+  const auto says = [&](std::string_view name) {
+    const std::string* text = log.setting(name);
+    return text != nullptr && *text != "False" && *text != "None" && *text != "0";
+  };
+  if (says("fp4")) return catalog::Precision::kFp4;
+  if (says("fp8")) return catalog::Precision::kFp8;
+  if (says("bf16")) return catalog::Precision::kBf16;
+  if (says("fp16")) return catalog::Precision::kFp16;
+  return std::nullopt;
+}
+
+void take_settings(const AuditArguments& a, const Reported& log, AuditCase& out, std::optional<std::uint64_t>& global_batch) {
+  audit::Run& run = out.run;
+  take("sequence length", a.sequence_tokens, setting(log, "sequence_length"), out, run.sequence_tokens);
+  take("global batch", a.global_batch, setting(log, "global_batch_size"), out, global_batch);
+  take("GPUs", a.gpus, setting(log, "world_size"), out, run.layout.gpus);
+  take("tensor parallelism", a.tensor_parallel, setting(log, "tensor_parallel"), out, run.layout.tensor_parallel);
+  take("pipeline parallelism", a.pipeline_parallel, setting(log, "pipeline_parallel"), out, run.layout.pipeline_parallel);
+  take("context parallelism", a.context_parallel, setting(log, "context_parallel"), out, run.layout.context_parallel);
+  take("expert parallelism", a.expert_parallel, setting(log, "expert_parallel"), out, run.layout.expert_parallel);
+  take("gradient accumulation", a.gradient_accumulation, setting(log, "gradient_accumulation"), out, run.layout.gradient_accumulation);
+  const auto micro = setting(log, "micro_batch_size"), data = setting(log, "data_parallel");
+  if (!run.layout.gradient_accumulation && global_batch && micro && data && *global_batch % (*micro * *data) == 0) {
+    run.layout.gradient_accumulation = *global_batch / (*micro * *data);
+  }
+  run.precision = a.precision ? a.precision : logged_precision(log);
+  if (a.precision && logged_precision(log) && *a.precision != *logged_precision(log)) {
+    out.assumptions.push_back("precision: the log says " + std::string(catalog::precision_name(*logged_precision(log))) + ", " +
+                              std::string(catalog::precision_name(*a.precision)) + " was given and is taken");
+  }
+  run.recompute = a.recompute;
+  if (const std::string* printed = log.setting("recompute"); !run.recompute && printed != nullptr) run.recompute = parse_recompute(*printed);
+}
+
+std::uint64_t experts_of(const flops::Model& model) {
+  std::uint64_t experts = 0;
+  for (const flops::Layer& layer : model.layers) {
+    for (const flops::Matmul& m : layer.matmuls) {
+      if (m.expert == flops::Expert::kRouted) experts = std::max(experts, m.stored);
+    }
+  }
+  return experts;
+}
+
+// A log of another model than the configuration makes every comparison wrong.
+void check_model(const Reported& log, AuditCase& out) {
+  const flops::Shape& shape = out.run.model.shape;
+  const auto check = [&](std::string_view name, const char* what, std::uint64_t ours) {
+    const auto printed = setting(log, name);
+    if (!printed || ours == 0 || *printed == ours) return;
+    out.run.contradictions.push_back("a configuration of the model that the log is of: the log prints " + std::to_string(*printed) + " " + what +
+                                     ", the configuration has " + std::to_string(ours));
+  };
+  check("layers", "layers", shape.blocks);
+  check("hidden_size", "hidden_size", shape.hidden_size);
+  check("attention_heads", "attention heads", shape.heads);
+  check("experts", "experts", experts_of(out.run.model));
+}
+
+// One run of a document with several.
+Status choose_run(const AuditArguments& a, const std::string& path, Reported& log) {
+  if (!log.several_runs && a.run_label.empty()) return {};
+  std::vector<Step> chosen;
+  std::string labels;
+  std::size_t shown = 0;
+  for (const Step& step : log.steps) {
+    const std::vector<std::string> words = base::split(step.label, ' ');
+    bool all = true;
+    for (const std::string& word : base::split(a.run_label, ' ')) all = all && std::find(words.begin(), words.end(), word) != words.end();
+    if (!a.run_label.empty() && all) chosen.push_back(step);
+    if (shown++ < kLabelsShown) labels += (labels.empty() ? "" : ", ") + step.label;
+  }
+  if (chosen.size() == 1) {
+    // "pretrain H100 bf16"
+    const std::string& label = chosen.front().label;
+    if (const auto precision = parse_precision(label.substr(label.find_last_of(' ') + 1))) {
+      log.settings.emplace_back(std::string(catalog::precision_name(*precision)), "True");
+    }
+    log.steps = std::move(chosen);
+    log.several_runs = false;
+    return {};
+  }
+  const std::string asked = a.run_label.empty() ? "has several runs, choose one with --run" : "--run " + base::printable(a.run_label, 60) + " fits " + std::to_string(chosen.size()) + " runs, expected one";
+  return Error{ErrorCode::kInvalid, base::printable(path) + ": " + asked + ": " + base::printable(labels, 600)};
+}
+
+struct Rates {
+  std::optional<double> tokens_per_second;
+  std::optional<double> samples_per_second;
+};
+
+// All logs are of one job: their steps together.
+Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Rates& rates) {
+  LogsArguments how;
+  how.patterns_path = a.patterns_path;
+  how.log_format = a.log_format;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const training_logs::Options options, log_options(how));
+  std::vector<Step> steps;
+  for (const std::string& path : a.logs) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(Reported log, read_log_file(path, options));
+    if (log.lines_matched == 0) {
+      return Error{ErrorCode::kInvalid, base::printable(path) + ": nothing matched in " + std::to_string(log.lines_total) + " lines" +
+                                            (log.nearest_miss ? "; nearest: line " + std::to_string(log.nearest_miss->line) + ", " + log.nearest_miss->why : "")};
+    }
+    FLOPSIGHT_RETURN_IF_ERROR(choose_run(a, path, log));
+    steps.insert(steps.end(), log.steps.begin(), log.steps.end());
+    for (auto& entry : log.settings) settings.settings.push_back(std::move(entry));
+    if (!rates.tokens_per_second) rates.tokens_per_second = log.summary.tokens_per_second;
+    if (!rates.samples_per_second) rates.samples_per_second = log.summary.samples_per_second;
+    if (log.summary.implied_peak_printed && !out.claim.peak_flops_per_second) out.claim.peak_flops_per_second = log.summary.implied_peak_flops_per_second;
+  }
+  const analysis::Reported summary = analysis::reported_of("log", "", steps);
+  out.claim.mfu_ratio = summary.mfu_ratio;
+  out.claim.flops_per_second_per_gpu = summary.flops_per_second_per_gpu;
+  out.claim.tokens_per_second_per_gpu = summary.tokens_per_second_per_gpu;
+  if (!out.claim.peak_flops_per_second) out.claim.peak_flops_per_second = summary.peak_flops_per_second_implied;
+  out.step_seconds = summary.step_seconds;
+  out.steps_used = summary.steps_used;
+  out.steps_excluded = summary.steps_excluded;
+  return {};
+}
+
+// OFU of the job, and what it reports where nothing else does.
+Status read_store(const AuditArguments& a, const Env& env, AuditCase& out) {
+  OpenedJobs opened;
+  FLOPSIGHT_RETURN_IF_ERROR(open_jobs(a.store_path, opened));
+  const units::Instant end = a.end.value_or(env.now());
+  const units::Window window{a.start.value_or(end - a.since.value_or(units::Seconds(24 * 3600))), end};
+  samples::QualityLog quality;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, a.job, window, everybody(), quality));
+  out.measured.ofu_ratio = job.summary.ofu_ratio;
+  if (!a.logs.empty() || a.mfu_ratio || a.flops_per_second_per_gpu || !job.reported) return {};
+  out.claim.mfu_ratio = job.reported->mfu_ratio;
+  out.claim.flops_per_second_per_gpu = job.reported->flops_per_second_per_gpu;
+  out.claim.tokens_per_second_per_gpu = job.reported->tokens_per_second_per_gpu;
+  out.claim.peak_flops_per_second = job.reported->peak_flops_per_second_implied;
+  out.step_seconds = job.reported->step_seconds;
+  out.steps_used = job.reported->steps_used;
+  out.steps_excluded = job.reported->steps_excluded;
+  return {};
+}
+
+// Where the trainer prints no tokens of a GPU: from those of the job, its samples or its step time.
+void derive_tokens(const Rates& rates, const std::optional<std::uint64_t>& global_batch, AuditCase& out) {
+  std::optional<double>& tokens = out.claim.tokens_per_second_per_gpu;
+  if (tokens || !out.run.layout.gpus) return;
+  const auto gpus = static_cast<double>(*out.run.layout.gpus);
+  const char* from = "";
+  if (rates.tokens_per_second) {
+    tokens = *rates.tokens_per_second / gpus;
+    from = "the job's tokens per second / GPUs";
+  } else if (rates.samples_per_second && out.run.sequence_tokens) {
+    tokens = *rates.samples_per_second * static_cast<double>(*out.run.sequence_tokens) / gpus;
+    from = "samples per second x sequence length / GPUs";
+  } else if (out.step_seconds && *out.step_seconds > 0 && global_batch && out.run.sequence_tokens) {
+    tokens = static_cast<double>(*global_batch) * static_cast<double>(*out.run.sequence_tokens) / *out.step_seconds / gpus;
+    from = "global batch x sequence length / step time / GPUs";
+  }
+  if (tokens) out.assumptions.push_back(std::string("tokens per second and GPU: ") + from);
+}
+
+Status read_model(const AuditArguments& a, AuditCase& out) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(out.run.model, read_model_file(a.config_path, {a.ignored_keys}));
+  if (a.prediction_steps.value_or(0) > 0 && out.run.model.prediction_steps == 0) {
+    return Error{ErrorCode::kInvalid, "--mtp " + std::to_string(*a.prediction_steps) + ": the configuration has no multi-token prediction layers"};
+  }
+  out.run.prediction_steps = a.prediction_steps;
+  if (a.adapter_rank == 0) return {};
+  FLOPSIGHT_ASSIGN_OR_RETURN(out.run.model, flops::with_adapters(out.run.model, {a.adapter_rank, a.adapter_targets}));
+  out.run.has_adapters = true;
+  return {};
+}
+
+}  // namespace
+
+Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
+  out.catalog = catalog::DeviceCatalog::builtin();
+  if (!a.catalog_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(out.catalog, parse_file(a.catalog_path, &catalog::DeviceCatalog::with_user_rows));
+  }
+  out.gpu = a.gpu;
+  out.run.device = out.catalog.find(a.gpu);
+  FLOPSIGHT_RETURN_IF_ERROR(read_model(a, out));
+  Reported settings;
+  Rates rates;
+  if (!a.logs.empty()) FLOPSIGHT_RETURN_IF_ERROR(read_logs(a, out, settings, rates));
+  std::optional<std::uint64_t> global_batch;
+  take_settings(a, settings, out, global_batch);
+  check_model(settings, out);
+  if (!a.store_path.empty()) FLOPSIGHT_RETURN_IF_ERROR(read_store(a, env, out));
+  if (a.mfu_ratio) out.claim.mfu_ratio = a.mfu_ratio;
+  if (a.flops_per_second_per_gpu) out.claim.flops_per_second_per_gpu = a.flops_per_second_per_gpu;
+  if (a.tokens_per_second_per_gpu) out.claim.tokens_per_second_per_gpu = a.tokens_per_second_per_gpu;
+  if (a.step_seconds) out.step_seconds = a.step_seconds;
+  if (!out.claim.peak_flops_per_second && a.mfu_ratio && a.flops_per_second_per_gpu && *a.mfu_ratio > 0) {
+    out.claim.peak_flops_per_second = *a.flops_per_second_per_gpu / *a.mfu_ratio;
+  }
+  if (a.peak_flops_per_second) out.claim.peak_flops_per_second = a.peak_flops_per_second;
+  derive_tokens(rates, global_batch, out);
+  if (a.ofu_ratio) out.measured = {a.ofu_ratio, true};
+  out.run.document_tokens = a.document_tokens;
+  out.run.padding_ratio = a.padding_ratio;
+  out.run.productive_ratio = a.productive_ratio;
+  return {};
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "test_support.h"
+
+namespace flopsight::app {
+namespace {
+
+using test::Answer;
+using test::at;
+using test::find;
+using test::number;
+using test::run_program;
+using test::TempFolder;
+using test::text;
+using Arguments = std::vector<std::string>;
+
+std::string config(const std::string& name) { return FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/" + name + "_config.json"; }
+std::string log(const std::string& name) { return FLOPSIGHT_SOURCE_DIR "/tests/fixtures/training_logs/" + name; }
+const std::string kSuper = config("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8");
+const std::string kSuperCard = log("megatron-bridge-verification-card-nemotron-3-super-120b-a12b.yaml");
+
+base::json::Value audit_of(const Arguments& options, int exit_code) {
+  Arguments arguments = {"audit", "--format", "json"};
+  if (std::find(options.begin(), options.end(), "--gpu") == options.end()) arguments.insert(arguments.end(), {"--gpu", "H100-SXM5-80GB"});
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const Answer answer = run_program(arguments);
+  EXPECT_EQ(answer.exit_code, exit_code) << answer.err << answer.out;
+  auto parsed = base::json::parse(answer.out);
+  return parsed.ok() ? std::move(parsed).value() : base::json::Value();
+}
+
+bool lists(const base::json::Value& audit, const std::string& id) { return find(audit, "hypotheses", "id", id).as_object() != nullptr; }
+bool says(const base::json::Value& audit, const char* list, std::string_view part) {
+  const auto value = at(audit, list);
+  if (value.as_array() == nullptr) return false;
+  return std::any_of(value.as_array()->begin(), value.as_array()->end(), [&](const auto& line) { return line.as_string()->find(part) != std::string::npos; });
+}
+
+TEST(AuditCommand, published_latent_case_with_the_keys_of_the_contract) {
+  const auto out = audit_of({"--config", kSuper, "--mfu", "54.27%", "--ofu", "0.2558", "--gpus", "288", "--precision", "bf16", "--seq-len", "8192"}, 1);
+  EXPECT_EQ(text(out, "verdict"), "over_reported");
+  EXPECT_EQ(text(out, "hypotheses.0.id"), "latent_ignored");
+  EXPECT_NEAR(number(out, "hypotheses.0.predicted_ratio"), 2.124, 1e-3);
+  EXPECT_NEAR(number(out, "hypotheses.0.observed_ratio"), 2.129, 2e-3);
+  EXPECT_NEAR(number(out, "hypotheses.0.corrected_mfu_ratio"), 0.2555, 1e-3);
+  EXPECT_TRUE(lists(out, "gpu_count"));
+  EXPECT_NEAR(number(out, "reported.mfu_ratio"), 0.5427, 1e-9);
+  for (const char* key : {"flops_per_second_per_gpu", "tokens_per_second_per_gpu", "step_seconds", "peak_flops_per_second_implied"}) {
+    EXPECT_EQ(text(out, std::string("reported.") + key), "null") << key;
+  }
+  EXPECT_EQ(number(out, "reported.steps_used"), 0);
+  EXPECT_NEAR(number(out, "reported_over_ofu_ratio"), 2.1216, 1e-3);
+  EXPECT_NEAR(number(out, "expected_ofu_over_mfu_ratio"), 1.0035, 1e-3);
+  EXPECT_EQ(text(out, "recomputed.convention"), "audit_causal");
+  EXPECT_LT(number(out, "recomputed.band_low"), number(out, "recomputed.mfu_ratio"));
+  EXPECT_GT(number(out, "recomputed.band_high"), number(out, "recomputed.mfu_ratio"));
+  EXPECT_TRUE(says(out, "further_evidence", "161.0 GFLOP if latent_ignored"));
+}
+
+TEST(AuditCommand, published_hybrid_case_with_little_known) {
+  const auto out = audit_of({"--config", kSuper, "--mfu", "0.2451", "--ofu", "0.1556"}, 1);
+  EXPECT_EQ(text(out, "hypotheses.0.id"), "hybrid_as_attention");
+  EXPECT_TRUE(says(out, "missing", "--seq-len"));
+  EXPECT_TRUE(says(out, "missing", "--precision"));
+}
+
+TEST(AuditCommand, vendor_cards_charge_what_is_counted_here) {
+  struct Card {
+    std::string config, card, run, sequence, gpu;
+    double flops_ratio;
+  };
+  const std::vector<Card> cards = {
+      {kSuper, kSuperCard, "pretrain_performance H100", "8192", "H100-SXM5-80GB", 0.979},
+      {kSuper, kSuperCard, "pretrain_performance GB300", "8192", "GB300", 0.990},
+      {config("deepseek-ai--DeepSeek-V3"), log("megatron-bridge-verification-card-deepseek-v3.yaml"), "H100", "4096", "H100-SXM5-80GB", 0.998},
+      {config("deepseek-ai--DeepSeek-V3"), log("megatron-bridge-verification-card-deepseek-v3.yaml"), "GB200", "4096", "GB200", 0.9975},
+      {config("Qwen--Qwen3-8B"), log("megatron-bridge-verification-card-qwen3-8b.yaml"), "pretrain", "4096", "H100-SXM5-80GB", 1.0},
+      {config("Qwen--Qwen3-8B"), log("megatron-bridge-verification-card-qwen3-8b.yaml"), "sft_long_context", "32768", "H100-SXM5-80GB", 1.002},
+  };
+  for (const Card& card : cards) {
+    const auto out = audit_of({"--config", card.config, "--log", card.card, "--run", card.run, "--seq-len", card.sequence, "--gpu", card.gpu, "--gpus", "64"}, 0);
+    EXPECT_EQ(text(out, "verdict"), "consistent") << card.run;
+    EXPECT_NEAR(number(out, "flops_ratio"), card.flops_ratio, 2e-3) << card.run;
+    EXPECT_EQ(number(out, "reported.steps_used"), 1);
+  }
+}
+
+// Adapters charged as full training; a token rate that is half of what the FLOP rate and the step time of the sister runs say.
+TEST(AuditCommand, vendor_cards_with_a_mistake) {
+  const auto adapters = audit_of({"--config", config("Qwen--Qwen3-8B"), "--log", log("megatron-bridge-verification-card-qwen3-8b.yaml"), "--run", "peft", "--lora-rank", "32", "--seq-len", "2048"}, 1);
+  EXPECT_EQ(text(adapters, "hypotheses.0.id"), "lora_as_full");
+  const auto hybrid = audit_of({"--config", kSuper, "--log", kSuperCard, "--run", "peft GB200", "--lora-rank", "32", "--seq-len", "8192", "--gpu", "GB200"}, 1);
+  EXPECT_TRUE(lists(hybrid, "lora_as_full"));
+  const auto halved = audit_of({"--config", kSuper, "--log", kSuperCard, "--run", "pretrain_performance GB200", "--seq-len", "8192", "--gpu", "GB200"}, 1);
+  EXPECT_EQ(text(halved, "verdict"), "over_reported");
+  EXPECT_TRUE(lists(halved, "gpu_count"));
+  EXPECT_TRUE(lists(halved, "latent_ignored"));
+}
+
+TEST(AuditCommand, a_log_without_a_claim_still_gives_its_mfu) {
+  const auto out = audit_of({"--config", config("made--Llama-3.1-405B"), "--log", log("mlperf-v5.0-nvidia-eos-64xH100node-llama31_405b.txt"), "--gpus", "512", "--precision", "fp8"}, 0);
+  EXPECT_EQ(text(out, "verdict"), "undecided");
+  EXPECT_TRUE(says(out, "missing", "a claim"));
+  // 1152 sequences of 8192 tokens in 55.2 s on 512 GPUs at 2.524 TFLOP a token.
+  EXPECT_NEAR(number(out, "recomputed.mfu_ratio"), 1152 * 8192 / 55.2 / 512 * 2.52397e12 / 1978.9e12, 5e-3);
+}
+
+TEST(AuditCommand, a_log_of_another_model_is_not_compared) {
+  const TempFolder folder;
+  const std::string megatron = folder.write("log",
+                                            "  num_layers ...................................... 61\n"
+                                            "  hidden_size ..................................... 7168\n"
+                                            "  seq_length ...................................... 4096\n"
+                                            "  global_batch_size ............................... 64\n"
+                                            " iteration 2/ 10 | elapsed time per iteration (ms): 1000.0 | throughput per GPU (TFLOP/s/GPU): 400.0 | global batch size: 64 |\n"
+                                            " iteration 3/ 10 | elapsed time per iteration (ms): 1000.0 | throughput per GPU (TFLOP/s/GPU): 400.0 | global batch size: 64 |\n");
+  const auto out = audit_of({"--config", config("made--Llama-3-8B"), "--log", megatron, "--gpus", "8", "--precision", "bf16", "--ofu", "0.4"}, 0);
+  EXPECT_EQ(text(out, "verdict"), "undecided");
+  EXPECT_TRUE(says(out, "missing", "the log prints 61 layers, the configuration has 32"));
+  EXPECT_TRUE(says(out, "missing", "7168 hidden_size"));
+  EXPECT_EQ(test::count(out, "hypotheses"), 0U);
+}
+
+TEST(AuditCommand, what_is_missing_is_said_and_not_guessed) {
+  const auto nothing = audit_of({"--config", kSuper, "--mfu", "0.4"}, 0);
+  EXPECT_EQ(text(nothing, "verdict"), "undecided");
+  EXPECT_TRUE(says(nothing, "missing", "OFU"));
+  const auto unknown = audit_of({"--config", kSuper, "--tflops-per-gpu", "400", "--gpu", "Z900", "--precision", "bf16", "--ofu", "0.4"}, 0);
+  EXPECT_EQ(text(unknown, "verdict"), "undecided");
+  EXPECT_TRUE(says(unknown, "missing", "a GPU of the catalogue"));
+  EXPECT_EQ(text(unknown, "peak_flops_per_second_dense"), "null");
+  const auto no_fp8 = audit_of({"--config", kSuper, "--tflops-per-gpu", "200", "--gpu", "A100-SXM4-80GB", "--precision", "fp8", "--ofu", "0.4"}, 0);
+  EXPECT_TRUE(says(no_fp8, "missing", "dense peak of A100-SXM4-80GB for fp8"));
+  const auto dead = audit_of({"--config", kSuper, "--mfu", "0.4", "--ofu", "0", "--precision", "bf16"}, 0);
+  EXPECT_EQ(text(dead, "verdict"), "undecided");
+  EXPECT_TRUE(says(dead, "missing", "counters failed"));
+}
+
+TEST(AuditCommand, mistakes_are_exit_2_and_one_line) {
+  const TempFolder folder;
+  const std::vector<std::pair<Arguments, std::string>> cases = {
+      {{"--config", kSuper, "--mfu", "54", "--gpu", "H100"}, "--mfu 54: expected a ratio from 0 to 10; a percentage is written 54%"},
+      {{"--config", kSuper, "--mfu", "nan", "--gpu", "H100"}, "--mfu nan: expected a ratio"},
+      {{"--config", kSuper, "--mfu", "-1", "--gpu", "H100"}, "--mfu -1: expected a ratio"},
+      {{"--config", kSuper, "--mfu", "0.4", "--ofu", "25.58", "--gpu", "H100"}, "--ofu 25.58: expected a ratio from 0 to 1; a percentage is written 25.58%"},
+      {{"--config", kSuper, "--tflops-per-gpu", "nan", "--gpu", "H100"}, "--tflops-per-gpu"},
+      {{"--config", kSuper, "--mfu", "0.4", "--gpu", "H100", "--gpus", "0"}, "--gpus"},
+      {{"--config", kSuper, "--gpu", "H100"}, "expected a claim"},
+      {{"--config", kSuper, "--mfu", "0.4"}, "--gpu is required"},
+      {{"--mfu", "0.4", "--gpu", "H100"}, "--config is required"},
+      {{"--config", folder.path() + "/none.json", "--mfu", "0.4", "--gpu", "H100"}, "none.json: cannot open"},
+      {{"--config", kSuper, "--log", folder.path() + "/none.log", "--gpu", "H100"}, "none.log"},
+      {{"--config", kSuper, "--log", folder.write("empty.log", "hello\n"), "--gpu", "H100"}, "nothing matched in 1 lines"},
+      {{"--config", kSuper, "--log", kSuperCard, "--gpu", "H100"}, "has several runs, choose one with --run: pretrain H100 bf16"},
+      {{"--config", kSuper, "--log", kSuperCard, "--run", "x", "--gpu", "H100"}, "--run x fits 0 runs"},
+      {{"--config", kSuper, "--log", kSuperCard, "--mfu", "0.4", "--gpu", "H100"}, "--log excludes --mfu"},
+      {{"--config", kSuper, "--mfu", "0.4", "--gpu", "H100", "--store", folder.path()}, "--store and --job go together"},
+      {{"--config", kSuper, "--mfu", "0.4", "--gpu", "H100", "--store", folder.path() + "/none", "--job", "a"}, "none"},
+      {{"--config", kSuper, "--mfu", "0.4", "--gpu", "H100", "--precision", "half"}, "--precision half: expected bf16"},
+      {{"--config", kSuper, "--mfu", "0.4", "--gpu", "H100", "--recompute", "some"}, "--recompute some: expected none"},
+      {{"--config", kSuper, "--mfu", "0.4", "--gpu", "H100", "--format", "csv"}, "--format csv: expected table or json"},
+      {{"--config", kSuper, "--step-seconds", "2", "--mfu", "0.4", "--gpu", "H100"}, "--step-seconds needs --global-batch and --gpus"},
+      {{"--config", config("made--Llama-3-8B"), "--mfu", "0.4", "--gpu", "H100", "--mtp", "1"}, "has no multi-token prediction layers"},
+  };
+  for (const auto& [options, said] : cases) {
+    Arguments arguments = {"audit"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Answer answer = run_program(arguments);
+    EXPECT_EQ(answer.exit_code, 2) << said;
+    EXPECT_EQ(answer.out, "") << said;
+    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " / " << answer.err;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
+  }
+}
+
+TEST(AuditCommand, the_table_says_the_same) {
+  const Answer answer = run_program({"audit", "--config", kSuper, "--mfu", "0.5427", "--ofu", "0.2558", "--gpu", "H100-SXM5-80GB", "--gpus", "288", "--precision", "bf16", "--seq-len", "8192"});
+  EXPECT_EQ(answer.exit_code, 1);
+  for (const char* part : {"verdict               over_reported", "2.12 x OFU 25.58 %", "nearest explanation: latent_ignored (2.12)", "Megatron-LM #2977", "would decide: "}) {
+    EXPECT_NE(answer.out.find(part), std::string::npos) << part << "\n" << answer.out;
+  }
+}
+
+}  // namespace
+}  // namespace flopsight::app

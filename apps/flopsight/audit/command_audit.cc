@@ -1,0 +1,22 @@
+#include "audit/command_audit.h"
+
+#include <ostream>
+
+#include "audit/audit_case.h"
+#include "base/text.h"
+
+namespace flopsight::app {
+
+int run_audit(const AuditArguments& arguments, const Env& env) {
+  AuditCase of;
+  if (const base::Status gathered = gather_audit(arguments, env, of); !gathered.ok()) {
+    env.err << "flopsight audit: " << base::printable(gathered.error().message, 2'000) << '\n';
+    return kExitUsage;
+  }
+  const audit::Audit audit = audit::audit(of.run, of.claim, of.measured, of.catalog);
+  env.out << (arguments.json ? audit_json(of, audit) : audit_table(of, audit));
+  const bool wrong = audit.verdict != audit::Verdict::kConsistent && audit.verdict != audit::Verdict::kUndecided;
+  return wrong ? kExitFailure : kExitDone;
+}
+
+}  // namespace flopsight::app
