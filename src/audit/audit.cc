@@ -313,7 +313,8 @@ void Auditor::judge() {
 Audit audit(const Run& run, const Claim& claim, const Measured& measured, const catalog::DeviceCatalog& catalog) {
   Auditor auditor{run, claim, measured, catalog};
   auditor.count();
-  if (run.contradictions.empty()) {
+  const bool counted = auditor.out.flops_per_token > 0;  // not of a vision tower alone
+  if (run.contradictions.empty() && counted) {
     auditor.compare_flops();
     auditor.compare_peak();
     auditor.compare_mfu();

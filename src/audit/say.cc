@@ -72,6 +72,7 @@ void Auditor::say_traps() {
 void Auditor::say_missing() {
   auto& list = out.missing;
   list.insert(list.end(), run.contradictions.begin(), run.contradictions.end());
+  if (!(out.flops_per_token > 0)) list.emplace_back("a language model: this configuration has none, and FLOPs of a token are not known");
   if (!claim.mfu_ratio && !claim.flops_per_second_per_gpu) list.emplace_back("a claim: MFU, or FLOP rate per GPU (--log, --mfu, --tflops-per-gpu)");
   if (run.device == nullptr) list.emplace_back("a GPU of the catalogue: without it there is no peak");
   if (run.device != nullptr && !run.precision) list.emplace_back("the precision (--precision): without it there is no peak");
