@@ -35,6 +35,8 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
   app.add_option("--prices", a.prices_path, "US dollars per GPU-hour by model (CSV or JSON)");
   app.add_option("--rules", a.rules_path, "attribution rules (JSON) instead of the built-in ones");
   app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue");
+  app.add_option("--training-metrics", a.training_metrics_path,
+                 "with --prometheus: metrics in which trainers export their MFU (YAML, docs/training-logs.md)");
   app.add_option("--reference-clock", t.reference, "auto|nvml-max|a clock in MHz")->capture_default_str();
   app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
   app.add_option("--top", a.top, "show only so many groups")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
@@ -130,6 +132,7 @@ std::optional<Said> check_sources(const ReportArguments& a) {
     return wrong("--store has rollups: --reference-clock, --jobs and --rules are the service's");
   }
   if (a.prometheus.empty() && (!a.match.empty() || a.raw)) return wrong("--match and --raw need --prometheus");
+  if (a.prometheus.empty() && !a.training_metrics_path.empty()) return wrong("--training-metrics needs --prometheus");
   if (!a.scrapes.empty() && (a.start || a.end || a.since)) {
     return wrong("--scrape is an instant; --start, --end and --since need --prometheus or --file");
   }

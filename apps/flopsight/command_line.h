@@ -39,6 +39,7 @@ struct ReportArguments : HttpArguments {
   std::string prices_path;
   std::string rules_path;
   std::string catalog_path;
+  std::string training_metrics_path;
   std::optional<units::Hertz> reference_clock;
   bool reference_nvml_max = false;
   ReportFormat format = ReportFormat::kTable;

@@ -380,4 +380,13 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
   return builder.finish(fleet.has_times, fleet.window);
 }
 
+std::pair<std::string, std::string> job_of(const Group& group) {
+  std::pair<std::string, std::string> job;
+  for (const auto& [name, value] : group.key) {
+    if (name == "job") job.first = value.value_or("");
+    if (name == "namespace") job.second = value.value_or("");
+  }
+  return job;
+}
+
 }  // namespace flopsight::analysis

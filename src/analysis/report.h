@@ -68,6 +68,9 @@ struct Group {
   std::optional<double> reported_mfu_ratio = {};  // by the job itself, over the time that it reported
 };
 
+// Job and namespace of a group by jobs, each empty where it has none.
+std::pair<std::string, std::string> job_of(const Group& group);
+
 struct GpuRow {
   samples::GpuIdentity gpu;
   std::string model;  // catalogue name; empty: unknown

@@ -71,6 +71,8 @@ bool OwnerTable::wants(std::string_view metric) {
           metric == kPodLabels || metric == kPodCompletion);
 }
 
+std::span<const std::string_view> OwnerTable::operator_labels() { return kOperatorLabels; }
+
 OwnerTable::Pod* OwnerTable::pod(std::span<const LabelView> labels, Key& key) {
   const std::string_view name = own(labels, "pod");
   if (name.empty()) return nullptr;

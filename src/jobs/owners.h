@@ -34,6 +34,8 @@ class OwnerTable {
   explicit OwnerTable(std::size_t pods_max = 4'000'000) : pods_max_(pods_max) {}
 
   static bool wants(std::string_view metric);
+  // Of kube_pod_labels, those that are looked at.
+  static std::span<const std::string_view> operator_labels();
   // One sample; true when something is known that was not. Values matter only for
   // kube_pod_completion_time (Unix seconds) and for kube_pod_owner and its like, where 0 says that
   // it is not so.

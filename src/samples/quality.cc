@@ -45,11 +45,13 @@ constexpr CodeText kCodes[] = {
     {"ofu_above_one",
      "OFU above 1: the SM clock ran above the tensor-peak clock; above about 1.1 the catalogue row is "
      "wrong"},
+    {"owners_not_told", "the server did not say whose pods are: the pods of one job are shown apart"},
     {"partial_answer", "the server said that its answer is partial"},
     {"possible_hang",
      "utilization at 100 % with tensor activity 0 and low power: kernels that wait for each other look so"},
     {"out_of_range_time", "a timestamp before 1970 or after 9999: the sample was left out"},
     {"price_unknown", "no price for the GPU model: no dollars for groups that hold it"},
+    {"reported_mfu_not_told", "the server did not say what trainers exported of their own speed"},
     {"server_warning", "the server sent a warning with its answer"},
     {"simulated", "SIMULATED: samples of a fleet that does not exist"},
     {"shared_gpu", "several jobs at once on one GPU: its time was split equally among them"},

@@ -282,6 +282,20 @@ base::Result<wire::ApiAnswer> PrometheusClient::query(std::string_view promql, I
   return query_answer(options_.url, request.url, promql, http_.send(request));
 }
 
+Status PrometheusClient::query_halved(units::Window window, const std::function<std::string(const std::string&)>& promql_of,
+                                      const std::function<void(const wire::ApiAnswer&)>& answer) {
+  const std::int64_t length_milliseconds = window.end.unix_milliseconds - window.start.unix_milliseconds;
+  const auto whole = query(promql_of(std::to_string(length_milliseconds) + "ms"), window.end - units::Seconds(0.001));
+  if (whole.ok()) {
+    answer(*whole);
+    return {};
+  }
+  if (whole.error().code != ErrorCode::kLimit || length_milliseconds < 60'000) return whole.error();
+  const Instant middle = window.start + window.length() / 2;
+  FLOPSIGHT_RETURN_IF_ERROR(query_halved({window.start, middle}, promql_of, answer));
+  return query_halved({middle, window.end}, promql_of, answer);
+}
+
 Status PrometheusClient::query_range(std::string_view promql, units::Window window,
                                      units::Seconds step, const Piece& piece,
                                      const Progress& progress) {

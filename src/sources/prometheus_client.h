@@ -43,6 +43,10 @@ class PrometheusClient {
   static base::Result<PrometheusClient> create(PrometheusOptions options);
 
   base::Result<wire::ApiAnswer> query(std::string_view promql, units::Instant at);
+  // An instant query at the window's end over a range that is the window: `promql_of` makes it of "86400000ms". A window that the server finds
+  // too long is halved, down to a minute, and `answer` called for each part.
+  base::Status query_halved(units::Window window, const std::function<std::string(const std::string& range)>& promql_of,
+                            const std::function<void(const wire::ApiAnswer&)>& answer);
 
   // Every series of a range query at start, start + step, …, < window.end, in pieces ordered by time:
   // `piece` is called once for each sub-range, ascending, and stops the rest by returning an error.

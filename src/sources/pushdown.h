@@ -45,6 +45,7 @@ struct Plan {
   bool clock_tells = false;    // every GPU that has any of these metrics has a clock
   std::string gpu_label;       // the label that joins activity and clock: "UUID"
   units::Seconds interval{60};  // of the scrapes, as seen at the end of the window
+  bool has_pod_owners = false;  // kube-state-metrics is among what it has
   bool simulated = false;  // some of the server's fleet does not exist
   bool can_push_down = false;
   std::string reason;  // why not

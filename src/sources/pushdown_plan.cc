@@ -189,6 +189,7 @@ base::Result<Plan> make_plan(PrometheusClient& client, const std::string& match,
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> names, client.label_values("__name__", window));
   for (const std::string& name : names) {
     plan.simulated = plan.simulated || name == kSimulatedMetric;
+    plan.has_pod_owners = plan.has_pod_owners || name == "kube_pod_owner" || name == "kube_pod_labels";
     bool known = false;
     for (const catalog::MetricAlias& alias : catalog::metric_aliases()) known = known || alias.raw_name == name;
     if (known) plan.gpu_metrics.push_back(name);

@@ -50,6 +50,9 @@ base::Result<ExportedMetrics> ExportedMetrics::parse(std::string_view text) {
       *into = field.value.text;
     }
     const std::optional<Meaning> meaning = meaning_named(metric.means);
+    if (metric.name.find_first_of("\"\\\n") != std::string::npos) {
+      return mistake(entry.line, "name: found \"" + base::printable(metric.name, 40) + "\", expected the name of a metric");
+    }
     if (metric.name.empty() || !meaning) {
       return mistake(entry.line, "means: found \"" + base::printable(metric.means, 40) + "\", expected " + std::string(kMeaningNames));
     }
@@ -76,6 +79,15 @@ const ExportedMetrics::Metric* ExportedMetrics::find(std::string_view name) cons
 }
 
 bool ExportedMetrics::known(std::string_view name) const { return find(name) != nullptr; }
+
+std::vector<ExportedMetrics::Scaled> ExportedMetrics::named(std::string_view means) const {
+  std::vector<Scaled> out;
+  for (const Metric& metric : metrics_) {
+    const std::optional<Unit> unit = parse_unit(metric.unit);
+    if (metric.means == means && unit) out.push_back({metric.name, unit->base_unit_scale});
+  }
+  return out;
+}
 
 std::optional<Step> ExportedMetrics::read(std::string_view name, double value, units::Instant time) const {
   const Metric* metric = find(name);

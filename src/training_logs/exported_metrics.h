@@ -27,6 +27,12 @@ class ExportedMetrics {
   static base::Result<ExportedMetrics> parse(std::string_view yaml);
 
   bool known(std::string_view name) const;
+  // Those of one meaning, such as "mfu", and what their values are times to be in the base unit.
+  struct Scaled {
+    std::string name;
+    double base_unit_scale = 1;
+  };
+  std::vector<Scaled> named(std::string_view means) const;
   // A step that has this figure, its time and nothing else; nothing when the name is not known or the value is no measurement (not a
   // number, negative, or a rate of zero). Which job it is: by the series' labels, like any other sample.
   std::optional<Step> read(std::string_view name, double value, units::Instant time) const;

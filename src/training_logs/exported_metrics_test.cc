@@ -33,6 +33,10 @@ TEST(ExportedMetrics, a_user_says_the_meaning_and_the_unit) {
   EXPECT_DOUBLE_EQ(*metrics->read("ours_mfu", 41.5, kTime)->mfu_ratio, 0.415);
   EXPECT_EQ(metrics->read("ours_step", 12, kTime)->step, 12);
   EXPECT_TRUE(metrics->known("megatron_training_loss"));
+  const auto mfu = metrics->named("mfu");
+  ASSERT_EQ(mfu.size(), 1U);
+  EXPECT_EQ(mfu[0].name, "ours_mfu");
+  EXPECT_DOUBLE_EQ(mfu[0].base_unit_scale, 0.01);
 }
 
 TEST(ExportedMetrics, mistakes_name_their_line) {
@@ -43,6 +47,7 @@ TEST(ExportedMetrics, mistakes_name_their_line) {
   EXPECT_EQ(error_of("training-metrics:\n- {name: a, means: mfu, unit: ms}"), "line 2: unit: found \"ms\", expected \"%\" or ratio");
   EXPECT_EQ(error_of("training-metrics:\n- {name: a, means: speed}").substr(0, 45), "line 2: means: found \"speed\", expected step, ");
   EXPECT_EQ(error_of("training-metrics:\n- {name: a, is: mfu}"), "line 2: 'is': expected name, means or unit, each with a text");
+  EXPECT_EQ(error_of("training-metrics:\n- {name: 'a\"}', means: mfu, unit: '%'}"), "line 2: name: found \"a\"}\", expected the name of a metric");
   EXPECT_EQ(error_of("x: []"), "line 1: expected a list under the key training-metrics, and no other key");
 }
 

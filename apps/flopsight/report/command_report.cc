@@ -6,6 +6,7 @@
 #include "serve/answer.h"
 #include "serve/mfu_answers.h"
 #include "base/text.h"
+#include "report/reported_mfu_query.h"
 #include "jobs/grouping.h"
 #include "parse_file.h"
 #include "report/report_sources.h"
@@ -34,6 +35,9 @@ base::Status read_settings(const ReportArguments& a, ReportSettings& settings) {
   }
   if (!a.prices_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(settings.prices, parse_file(a.prices_path, analysis::Prices::parse));
+  }
+  if (!a.training_metrics_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(settings.metrics, parse_file(a.training_metrics_path, training_logs::ExportedMetrics::parse));
   }
   settings.http = a.http;
   FLOPSIGHT_RETURN_IF_ERROR(read_credentials(a, settings.http));
@@ -73,12 +77,7 @@ base::Status add_reported(store::Store& stored, JobService& jobs, const AnswerSe
   std::map<std::pair<std::string, std::string>, double> mfu;
   for (const analysis::MfuPoint& point : answer.comparison.points) mfu[{point.job, point.name_space}] = point.mfu_ratio;
   for (analysis::Group& group : report.groups) {
-    std::pair<std::string, std::string> key;
-    for (const auto& [name, value] : group.key) {
-      if (name == "job") key.first = value.value_or("");
-      if (name == "namespace") key.second = value.value_or("");
-    }
-    if (const auto at = mfu.find(key); at != mfu.end()) group.reported_mfu_ratio = at->second;
+    if (const auto at = mfu.find(analysis::job_of(group)); at != mfu.end()) group.reported_mfu_ratio = at->second;
   }
   report.mfu = std::move(answer.comparison);
   return {};
@@ -158,11 +157,12 @@ int run_report(const ReportArguments& a, const Env& env) {
   options.source = source.name;
   options.assumptions = source.assumptions;
   // The pods of one owner are one job.
-  const jobs::HolderTable holders = source.holders.mapped([&](const samples::Holder& holder) {
+  const auto group_of = [&](const samples::Holder& holder) {
     return jobs::Grouping().group_of(
         holder, [&](const std::string& name_space, const std::string& pod) { return source.owners.owner_of(name_space, pod); });
-  });
-  const analysis::Report report = analysis::build_report(source.fleet, holders, std::move(source.quality), options);
+  };
+  analysis::Report report = analysis::build_report(source.fleet, source.holders.mapped(group_of), std::move(source.quality), options);
+  add_reported_mfu(source, group_of, report);
   print(report, a.format, env);
   return kExitDone;
 }

@@ -5,8 +5,10 @@
 
 #include "progress_bar.h"
 #include "report/report_sources.h"
+#include "report/reported_mfu_query.h"
 #include "rollups/pushed.h"
 #include "sources/collector.h"
+#include "sources/pod_owner_query.h"
 #include "sources/prometheus_client.h"
 #include "sources/pushdown.h"
 
@@ -17,6 +19,8 @@ using base::Status;
 
 // Raw samples of so many GPUs are in memory at once.
 constexpr std::size_t kRawGpusPerBatch = 64;
+// Pods whose owner the server is asked for: with 200 a query, 100 queries.
+constexpr std::size_t kPodsMax = 20'000;
 
 struct Context {
   const ReportArguments& arguments;
@@ -78,33 +82,26 @@ Status roll_raw(const Context& c, const std::vector<std::string>& gpus) {
   return {};
 }
 
-// Adds the GPUs seen in a window, with their hosts; a window that the server finds too long is halved.
-Status find_gpus(const Context& c, units::Window window,
-                 std::map<std::pair<std::string, std::string>, bool>& by_host) {
+// The GPUs seen in the window, with their hosts.
+Status find_gpus(const Context& c, std::map<std::pair<std::string, std::string>, bool>& by_host) {
   std::string names, hosts;
   for (const std::string& name : c.plan.gpu_metrics) names += (names.empty() ? "" : "|") + name;
   for (const std::string& label : c.settings.rules.names_of("host")) hosts += "," + label;
-  const std::string query =
-      "group by (" + c.plan.gpu_label + hosts + ") (last_over_time({__name__=~\"" + names + "\"" +
-      (c.arguments.match.empty() ? "" : "," + c.arguments.match) + "}[" +
-      std::to_string(std::llround(window.length().value * 1000)) + "ms]))";
-  const auto answer = c.client.query(query, window.end - units::Seconds(0.001));
-  if (!answer.ok()) {
-    if (answer.error().code != base::ErrorCode::kLimit || window.length().value < 60) return answer.error();
-    const units::Instant middle = window.start + window.length() / 2;
-    FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, {window.start, middle}, by_host));
-    return find_gpus(c, {middle, window.end}, by_host);
-  }
-  for (const wire::ApiSeries& series : answer->series) {
-    std::vector<jobs::LabelView> labels;
-    std::string gpu;
-    for (const auto& [name, value] : series.labels) {
-      labels.push_back({name, value});
-      if (name == c.plan.gpu_label) gpu = value;
+  const auto query = [&](const std::string& range) {
+    return "group by (" + c.plan.gpu_label + hosts + ") (last_over_time({__name__=~\"" + names + "\"" +
+           (c.arguments.match.empty() ? "" : "," + c.arguments.match) + "}[" + range + "]))";
+  };
+  return c.client.query_halved(c.window, query, [&](const wire::ApiAnswer& answer) {
+    for (const wire::ApiSeries& series : answer.series) {
+      std::vector<jobs::LabelView> labels;
+      std::string gpu;
+      for (const auto& [name, value] : series.labels) {
+        labels.push_back({name, value});
+        if (name == c.plan.gpu_label) gpu = value;
+      }
+      if (!gpu.empty()) by_host[{c.settings.rules.apply(labels).gpu.host, gpu}] = true;
     }
-    if (!gpu.empty()) by_host[{c.settings.rules.apply(labels).gpu.host, gpu}] = true;
-  }
-  return {};
+  });
 }
 
 // All GPUs of the window by the label that names them, those of one host together. Empty: no such label.
@@ -112,7 +109,7 @@ base::Result<std::vector<std::string>> list_gpus(const Context& c) {
   std::vector<std::string> out;
   if (c.plan.gpu_label.empty()) return out;
   std::map<std::pair<std::string, std::string>, bool> by_host;
-  FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, c.window, by_host));
+  FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, by_host));
   std::set<std::string> listed;
   for (const auto& [key, unused] : by_host) {
     if (listed.insert(key.second).second) out.push_back(key.second);
@@ -176,6 +173,27 @@ Status roll_pushed(const Context& c, units::Seconds step) {
   return roll_raw(c, {pushed.need_raw.begin(), pushed.need_raw.end()});
 }
 
+// Whose the pods on GPUs are, where the server has kube-state-metrics. Without it, or when it is not told, they stay apart.
+void add_owners(const Context& c) {
+  if (!c.plan.has_pod_owners) return;
+  std::vector<sources::PodName> pods;
+  for (samples::HolderId id = 0; id < c.out.holders.size(); ++id) {
+    const samples::Holder& holder = c.out.holders.at(id);
+    if (!holder.name_space.empty()) pods.push_back({holder.name_space, holder.job});
+  }
+  std::sort(pods.begin(), pods.end());
+  pods.erase(std::unique(pods.begin(), pods.end()), pods.end());
+  if (pods.size() > kPodsMax) {
+    c.out.assumptions.push_back("the server was asked whose the first " + std::to_string(kPodsMax) + " of " + std::to_string(pods.size()) +
+                                " pods are; the others are shown apart");
+    pods.resize(kPodsMax);
+  }
+  const Status asked = sources::ask_pod_owners(c.client, std::move(pods), c.window, c.out.owners, [&](sources::PrometheusProgress progress) {
+    c.bar.show("owners of pods", progress.done, progress.total);
+  });
+  if (!asked.ok()) c.out.quality.add("owners_not_told", asked.error().message);
+}
+
 }  // namespace
 
 Status roll_prometheus(const ReportArguments& a, units::Window window, const ReportSettings& settings,
@@ -204,13 +222,19 @@ Status roll_prometheus(const ReportArguments& a, units::Window window, const Rep
     }
   }
   const Context context{a, settings, client, plan, window, bar, out};
-  if (push) return roll_pushed(context, step);
-  out.assumptions.push_back("raw samples, because " +
-                            (a.raw ? std::string("--raw was given")
-                             : !settings.jobs.empty() ? std::string("a jobs file was given")
-                                                       : plan.reason));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> gpus, list_gpus(context));
-  return roll_raw(context, gpus);
+  if (push) {
+    FLOPSIGHT_RETURN_IF_ERROR(roll_pushed(context, step));
+  } else {
+    out.assumptions.push_back("raw samples, because " +
+                              (a.raw ? std::string("--raw was given")
+                               : !settings.jobs.empty() ? std::string("a jobs file was given")
+                                                         : plan.reason));
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> gpus, list_gpus(context));
+    FLOPSIGHT_RETURN_IF_ERROR(roll_raw(context, gpus));
+  }
+  add_owners(context);
+  if (a.by == analysis::GroupBy::kJob) ask_reported_mfu(client, settings, window, out);
+  return {};
 }
 
 }  // namespace flopsight::app

@@ -11,6 +11,7 @@
 #include "jobs/owners.h"
 #include "net/http_client.h"
 #include "rollups/fleet.h"
+#include "training_logs/exported_metrics.h"
 
 namespace flopsight::app {
 
@@ -22,6 +23,7 @@ struct ReportSettings {
   analysis::Prices prices;
   net::HttpOptions http;
   rollups::FleetOptions fleet;
+  training_logs::ExportedMetrics metrics;  // in which trainers report their speed
 };
 
 struct SourceResult {
@@ -29,6 +31,11 @@ struct SourceResult {
   rollups::Fleet fleet;
   jobs::HolderTable holders;
   jobs::OwnerTable owners;  // of pods, where kube-state-metrics was among the samples
+  struct ReportedMfu {
+    samples::Holder holder;
+    double mfu_ratio = 0;
+  };
+  std::vector<ReportedMfu> reported;  // by trainers, where the source was asked
   samples::QualityLog quality;
   std::vector<std::string> assumptions;
 
