@@ -11,6 +11,9 @@ using base::ErrorCode;
 using base::Result;
 using base::Status;
 
+// What has_time says.
+enum : std::int64_t { kNoTime = 0, kTime = 1, kTimeInAssumedZone = 2 };
+
 void bind_step(Statement& put, const training_logs::Step& step, std::int64_t received) {
   // What tells steps of one attempt apart: their number, else their time, else where they stand.
   const std::int64_t number = step.step   ? *step.step
@@ -20,7 +23,7 @@ void bind_step(Statement& put, const training_logs::Step& step, std::int64_t rec
   put.bind(3, number);
   put.bind(4, step.step ? 1 : 0);
   put.bind(5, step.time ? step.time->unix_milliseconds : received);
-  put.bind(6, step.time ? 1 : 0);
+  put.bind(6, !step.time ? kNoTime : step.is_zone_assumed ? kTimeInAssumedZone : kTime);
   put.bind_real(7, step.mfu_ratio);
   put.bind_real(8, step.flops_per_second_per_gpu);
   put.bind_real(9, step.tokens_per_second_per_gpu);
@@ -40,7 +43,8 @@ training_logs::Step step_in(const Statement& row) {
   training_logs::Step step;
   step.attempt = static_cast<std::uint32_t>(row.integer(1));
   if (row.integer(3) != 0) step.step = row.integer(2);
-  if (row.integer(5) != 0) step.time = units::Instant{row.integer(4)};
+  if (row.integer(5) != kNoTime) step.time = units::Instant{row.integer(4)};
+  step.is_zone_assumed = row.integer(5) == kTimeInAssumedZone;
   step.mfu_ratio = row.real(6);
   step.flops_per_second_per_gpu = row.real(7);
   step.tokens_per_second_per_gpu = row.real(8);

@@ -87,18 +87,21 @@ std::optional<Alignment> align(std::span<const LoggedStep> steps, std::span<cons
 
   std::optional<Alignment> best;
   double next = -1;
+  std::optional<double> unshifted;
   for (std::int64_t half = -kOffsetsMax; half <= kOffsetsMax; ++half) {
     const Compared compared = compare(work, activity, half * kHalfHour, whole);
     if (!compared.defined) continue;
+    if (half == 0) unshifted = compared.correlation_ratio;
     if (!best || compared.correlation_ratio > best->correlation_ratio) {
       if (best) next = std::max(next, best->correlation_ratio);
-      best = Alignment{half * kHalfHour * 60, compared.correlation_ratio, 0, compared.minutes, false, {}};
+      best = Alignment{half * kHalfHour * 60, compared.correlation_ratio, 0, {}, compared.minutes, false, {}};
     } else {
       next = std::max(next, compared.correlation_ratio);
     }
   }
   if (!best) return std::nullopt;
   best->next_correlation_ratio = next;
+  best->unshifted_correlation_ratio = unshifted;
   if (best->minutes < kMinutesMin) {
     best->why = "fewer than " + std::to_string(kMinutesMin) + " minutes to compare";
   } else if (best->correlation_ratio < kCorrelationMin) {

@@ -32,6 +32,7 @@ struct Alignment {
   std::int64_t offset_seconds = 0;
   double correlation_ratio = 0;         // -1 to 1
   double next_correlation_ratio = 0;    // of the next best offset
+  std::optional<double> unshifted_correlation_ratio;  // of offset 0; absent where it has none
   std::uint64_t minutes = 0;            // that were compared
   // Sure enough to be used: see `why` where not.
   bool sure = false;

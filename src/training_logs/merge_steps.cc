@@ -31,7 +31,10 @@ Step merge_steps(std::span<const Step> same) {
     out.*figure = base::median(values);
   }
   for (const Step& step : same) {
-    if (!out.time) out.time = step.time;
+    if (!out.time && step.time) {
+      out.time = step.time;
+      out.is_zone_assumed = step.is_zone_assumed;
+    }
     if (!out.loss) out.loss = step.loss;
   }
   out.ranks = static_cast<std::uint32_t>(most);

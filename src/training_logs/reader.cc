@@ -116,6 +116,7 @@ void Reader::State::found(std::string_view format, Extract extract, const Line& 
   if (!step.peak_flops_per_second) step.peak_flops_per_second = peak;
   if (!step.time && line.time) {
     step.time = instant_of(*line.time, options.zone, last_time);
+    step.is_zone_assumed = step.time && !line.time->offset_seconds;
     if (!step.time) ++times_without_zone;
   }
   if (step.time) last_time = step.time;

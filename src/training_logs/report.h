@@ -51,6 +51,7 @@ struct Loss {
 // One step of one run. "per GPU" is per device that the framework counts (a GPU, a TPU chip, a GCD).
 struct Step {
   std::optional<units::Instant> time;  // when the line was printed; absent without a date or without a known zone
+  bool is_zone_assumed = false;        // of `time`: the line has no offset, and Options::zone was taken
   std::optional<std::int64_t> step;    // the framework's own number; absent where the line has none
   std::optional<std::int64_t> rank;    // absent after ranks were merged, or where no prefix tells
   std::uint32_t attempt = 0;           // counts restarts within the text: a step number that went back

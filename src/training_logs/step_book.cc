@@ -26,7 +26,10 @@ void fill(Step& into, const Step& from) {
   for (const auto figure : kStepFigures) {
     if (!(into.*figure)) into.*figure = from.*figure;
   }
-  if (!into.time) into.time = from.time;
+  if (!into.time) {
+    into.time = from.time;
+    into.is_zone_assumed = from.is_zone_assumed;
+  }
   if (!into.loss) into.loss = from.loss;
   if (!into.rank) into.rank = from.rank;
 }

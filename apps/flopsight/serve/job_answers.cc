@@ -9,6 +9,7 @@
 #include "jobs/job_name.h"
 #include "rollups/stored.h"
 #include "serve/held_time.h"
+#include "serve/log_zone.h"
 
 namespace flopsight::app {
 namespace {
@@ -281,7 +282,9 @@ Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, cons
   if (!found.ok() && found.error().code != base::ErrorCode::kNotFound) return found.error();
   auto gathered = found.ok() ? gather_found(reader, *found, window) : gather_told(told, id, caller);
   if (!gathered.ok()) return gathered.error();
-  return finish(q, *gathered, told.of(gathered->cells.holder));
+  FLOPSIGHT_ASSIGN_OR_RETURN(JobAnswer answer, finish(q, *gathered, told.of(gathered->cells.holder)));
+  if (jobs != nullptr && found.ok()) FLOPSIGHT_RETURN_IF_ERROR(check_log_zones(reader, *jobs, found->jobs, answer, quality));
+  return answer;
 }
 
 Result<analysis::JobSeries> answer_series(store::Reader& reader, const FoundJob& found, units::Window window, units::Seconds step) {

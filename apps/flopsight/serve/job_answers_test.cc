@@ -263,6 +263,39 @@ TEST_F(KnownJobs, reported_mfu_is_compared_with_ofu_over_the_time_that_was_repor
   EXPECT_NEAR(answer->comparison.points[0].ofu_ratio, sum.delivered_seconds / sum.measured_seconds, 1e-9);
 }
 
+TEST_F(KnownJobs, a_log_read_in_the_wrong_zone_is_doubted_and_not_shifted) {
+  // Half an hour at a time, between which it does nothing.
+  const auto works = [](int t) { return t / 1'800 % 2 == 0; };
+  for (int t = 0; t < 4 * 3'600; t += 15) {
+    now_ = after(t);
+    ASSERT_EQ(write(Message().gpu(labels_of(0, "train"), works(t) ? 0.5 : 0.01, t)).status, 204);
+  }
+  flush(true);
+  const auto told = [&](int wrong_seconds) {
+    std::vector<training_logs::Step> steps;
+    for (int t = 30; t < 4 * 3'600; t += 30) {
+      if (!works(t)) continue;
+      training_logs::Step step;
+      step.step = t;
+      step.time = after(t + wrong_seconds);
+      step.is_zone_assumed = true;
+      step.mfu_ratio = 0.4;
+      steps.push_back(step);
+    }
+    quality_ = {};
+    EXPECT_TRUE(jobs_->tell_reported({"train", "a", "log /logs/a.out"}, "torchtitan", steps, now_).ok());
+    EXPECT_TRUE(show("train@a").ok());
+    return quality_.entries();
+  };
+  for (const samples::QualityEntry& entry : told(0)) EXPECT_NE(entry.code, "log_zone_doubtful");
+  const auto entries = told(2 * 3'600);
+  const auto doubt = std::find_if(entries.begin(), entries.end(), [](const auto& entry) { return entry.code == "log_zone_doubtful"; });
+  ASSERT_NE(doubt, entries.end());
+  EXPECT_THAT(doubt->where, testing::HasSubstr("log /logs/a.out: -2 h fits better, with a correlation of "));
+  EXPECT_THAT(doubt->where, testing::HasSubstr("minutes with steps in which the job had no GPUs"));
+  EXPECT_FALSE(show("train@a")->reported) << "as they were read, none of its steps is in the hour that is asked about";
+}
+
 TEST_F(KnownJobs, a_name_that_several_have_needs_its_namespace) {
   run("train", {0}, 0, 600);
   Message other;

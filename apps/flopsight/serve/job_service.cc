@@ -176,13 +176,9 @@ Result<std::vector<schedulers::Job>> JobService::runs_of(const samples::Holder& 
   return runs;
 }
 
-Result<std::optional<analysis::Reported>> JobService::reported_of(std::span<const samples::Holder> holders,
-                                                                  units::Window window) {
-  struct Source {
-    std::string format;
-    std::vector<std::vector<training_logs::Step>> tellers;
-  };
+Result<std::map<std::string, JobService::Source>> JobService::sources_of(std::span<const samples::Holder> holders, units::Window window) {
   std::map<std::string, Source> sources;
+  std::map<std::string, std::vector<std::vector<training_logs::Step>>> tellers;
   std::size_t steps_total = 0;
   for (const samples::Holder& holder : holders) {
     FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::ReportedSteps> told, book_->reported(holder.job, holder.name_space, window));
@@ -191,16 +187,22 @@ Result<std::optional<analysis::Reported>> JobService::reported_of(std::span<cons
     }
     for (store::ReportedSteps& one : told) {
       steps_total += one.steps.size();
-      Source& source = sources[one.key.source];
-      source.format = one.format;
-      source.tellers.push_back(std::move(one.steps));
+      sources[one.key.source].format = one.format;
+      tellers[one.key.source].push_back(std::move(one.steps));
     }
     if (steps_total > kStepsMergedMax) break;
   }
+  for (auto& [name, source] : sources) source.steps = training_logs::merge_tellers(std::move(tellers[name]));
+  return sources;
+}
+
+Result<std::optional<analysis::Reported>> JobService::reported_of(std::span<const samples::Holder> holders,
+                                                                  units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto sources, sources_of(holders, window));
   std::optional<analysis::Reported> best;
   const auto rank = [](const analysis::Reported& reported) { return std::pair(reported.mfu_ratio.has_value(), reported.steps_used); };
-  for (auto& [name, source] : sources) {
-    analysis::Reported reported = analysis::reported_of(name, source.format, training_logs::merge_tellers(std::move(source.tellers)));
+  for (const auto& [name, source] : sources) {
+    analysis::Reported reported = analysis::reported_of(name, source.format, source.steps);
     if (!best || rank(reported) > rank(*best)) best = std::move(reported);
   }
   return best;

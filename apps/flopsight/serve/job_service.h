@@ -70,6 +70,12 @@ class JobService {
   // Of more holders than have 500,000 steps together, the first speak.
   base::Result<std::optional<analysis::Reported>> reported_of(std::span<const samples::Holder> holders,
                                                               units::Window window);
+  // What the holders told through each source, merged as in reported_of; ascending by attempt and number.
+  struct Source {
+    std::string format;
+    std::vector<training_logs::Step> steps;
+  };
+  base::Result<std::map<std::string, Source>> sources_of(std::span<const samples::Holder> holders, units::Window window);
   base::Result<std::vector<std::pair<std::string, std::string>>> reporters(units::Window window) {
     return book_->reporters(window);
   }
