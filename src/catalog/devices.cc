@@ -114,6 +114,13 @@ std::string_view precision_name(Precision precision) {
   return kNames[static_cast<std::size_t>(precision)];
 }
 
+std::optional<Precision> find_precision(std::string_view name) {
+  for (std::size_t i = 0; i < kPrecisionCount; ++i) {
+    if (precision_name(static_cast<Precision>(i)) == name) return static_cast<Precision>(i);
+  }
+  return std::nullopt;
+}
+
 int Device::mig_slices() const {
   return model == "A30" || architecture.find("GB202") != std::string::npos ? 4 : 7;
 }

@@ -1,0 +1,35 @@
+#pragma once
+// A size near the one at hand that the same tile serves better. One dimension is changed at a time, by at most an eighth of it:
+// to a multiple of the tile, to as many tiles as fill the last wave, or, where nothing is gained by tiles, to a
+// multiple of the alignment.
+//
+// The gain is of useful FLOPs a second by tiles and waves alone, against the shape as it is: for a size that is used whole (a batch,
+// a hidden size), not for padding that is thrown away, which at best costs nothing. What alignment itself gains is not modelled:
+// rows of n and k should be multiples of 16 bytes to be read by wide loads, and of 128 to be read well (NVIDIA, Matrix
+// Multiplication Background User's Guide). Threads: pure.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "catalog/devices.h"
+#include "gemm/tile.h"
+
+namespace flopsight::gemm {
+
+enum class Reason : std::uint8_t { kTile, kWave, kAlignment };
+std::string_view reason_name(Reason reason);  // "tile", "wave", "alignment"
+
+struct Suggestion {
+  char dimension = 'n';  // m, n or k
+  std::uint64_t from = 0;
+  Shape shape;
+  double gain_ratio = 1;  // useful FLOPs a second, new / old, by tiles and waves
+  Quantized quantized;
+  Reason reason = Reason::kTile;
+  bool aligns = false;  // from a row that is no multiple of 16 bytes to one that is a multiple of 128
+};
+// Nothing where no size near gains half a percent or is needed for alignment.
+std::optional<Suggestion> suggest(const Shape& shape, const Tile& tile, catalog::Precision precision, std::optional<int> sm_count);
+
+}  // namespace flopsight::gemm

@@ -1,0 +1,155 @@
+#include "wire/json_stream.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "wire/json_items.h"
+
+namespace flopsight::wire {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Status;
+
+constexpr std::size_t kBatchBytes = std::size_t{256} << 10;
+constexpr std::size_t kKeyBytesMax = 256;
+
+bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
+}  // namespace
+
+Error JsonStream::mistake(std::string_view what) const {
+  return {ErrorCode::kInvalid, "JSON near byte " + std::to_string(bytes_) + ": " + std::string(what)};
+}
+
+Status JsonStream::keep(std::string_view bytes) {
+  if (!in_list()) {
+    if (rest_.size() + bytes.size() > options_.rest_bytes_max) {
+      return Error{ErrorCode::kLimit, "JSON near byte " + std::to_string(bytes_) + ": over " + std::to_string(options_.rest_bytes_max) + " bytes outside the list " + std::string(options_.list)};
+    }
+    rest_ += bytes;
+    return {};
+  }
+  if (batch_.size() - entry_from_ + bytes.size() > options_.entry_bytes_max) {
+    return Error{ErrorCode::kLimit, "JSON near byte " + std::to_string(bytes_) + ": an entry of " + std::string(options_.list) + " over " + std::to_string(options_.entry_bytes_max) + " bytes"};
+  }
+  batch_ += bytes;
+  return {};
+}
+
+// What is between structural characters is kept in one piece.
+Status JsonStream::feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    std::size_t plain = 0;
+    if (escaped_) {
+      escaped_ = false;
+      plain = 1;
+    } else {
+      plain = std::min(bytes.find_first_of(in_string_ ? "\"\\" : "\"{}[],:"), bytes.size());
+    }
+    if (plain > 0) {
+      const std::string_view piece = bytes.substr(0, plain);
+      if (depth_ == 0 && !blank(piece)) return mistake(blank(rest_) ? "expected '{' or '['" : "text after the end, expected nothing");
+      if (depth_ == 1 && in_string_ && key_.size() < kKeyBytesMax) key_ += piece.substr(0, kKeyBytesMax - key_.size());
+      if (!in_string_ && !in_list() && depth_ <= 1 && !blank(piece)) before_ = 'v';
+      FLOPSIGHT_RETURN_IF_ERROR(keep(piece));
+      bytes_ += plain;
+      bytes.remove_prefix(plain);
+      continue;
+    }
+    FLOPSIGHT_RETURN_IF_ERROR(take(bytes.front()));
+    ++bytes_;
+    bytes.remove_prefix(1);
+  }
+  return {};
+}
+
+Status JsonStream::take(char c) {
+  const std::string_view one(&c, 1);
+  if (in_string_) {
+    if (c == '\\') escaped_ = true;
+    if (c == '"') in_string_ = false;
+    return keep(one);
+  }
+  switch (c) {
+    case '"':
+      in_string_ = true;
+      if (depth_ == 1 && !in_list()) key_.clear();
+      break;
+    case '{':
+    case '[': return open(c);
+    case '}':
+    case ']': return close(c);
+    case ',':
+      if (at_list_level()) {
+        entry_from_ = batch_.size() + 1;
+        if (batch_.size() >= kBatchBytes) {
+          FLOPSIGHT_RETURN_IF_ERROR(flush());
+          comma_open_ = true;
+          return {};
+        }
+      }
+      break;
+    default: break;
+  }
+  if (!in_list() && depth_ == 1) before_ = c;
+  return keep(one);
+}
+
+Status JsonStream::open(char c) {
+  const std::string_view one(&c, 1);
+  const bool root = depth_ == 0 && c == '[' && blank(rest_);
+  const bool member = depth_ == 1 && !in_list() && c == '[' && before_ == ':' && key_ == options_.list && rest_.find('{') != std::string::npos;
+  FLOPSIGHT_RETURN_IF_ERROR(keep(one));
+  ++depth_;
+  if (root || member) {
+    list_depth_ = depth_;
+    list_seen_ = true;
+    batch_from_ = bytes_ + 1;
+    entry_from_ = 0;
+    comma_open_ = false;
+  }
+  return {};
+}
+
+Status JsonStream::close(char c) {
+  if (at_list_level()) {
+    if (c != ']') return mistake("'}' where ',' or ']' was expected");
+    if (comma_open_ && blank(batch_)) return mistake("']' after ',', expected an entry");
+    FLOPSIGHT_RETURN_IF_ERROR(flush());
+    list_depth_ = 0;
+  }
+  if (depth_ == 0) return mistake("more is closed than was opened");
+  --depth_;
+  if (depth_ == 1) before_ = c;
+  return keep(std::string_view(&c, 1));
+}
+
+Status JsonStream::flush() {
+  if (!blank(batch_)) {
+    constexpr std::string_view kEntries[] = {"e"};
+    // A byte that an error names is of this text, six after that of the batch.
+    const std::string text = "{\"e\":[" + batch_ + "]}";
+    FLOPSIGHT_RETURN_IF_ERROR(read_json_items(
+                                  text, {kEntries, options_.skip},
+                                  [&](std::string_view, base::json::Value value) { return entry_(std::move(value)); },
+                                  [](std::string_view, base::json::Value) {})
+                                  .within("entries of " + std::string(options_.list) + " from byte " + std::to_string(batch_from_)));
+  }
+  batch_.clear();
+  entry_from_ = 0;
+  batch_from_ = bytes_ + 1;
+  comma_open_ = false;
+  return {};
+}
+
+base::Result<base::json::Value> JsonStream::finish() {
+  if (in_string_ || depth_ > 0) {
+    return Error{ErrorCode::kInvalid, "JSON ends at byte " + std::to_string(bytes_) + (in_list() ? ", inside the list " + std::string(options_.list) : in_string_ ? ", inside a string" : ", before the root is closed")};
+  }
+  if (blank(rest_)) return Error{ErrorCode::kInvalid, "empty, expected JSON"};
+  return base::json::parse(rest_).within("JSON outside of the list " + std::string(options_.list));
+}
+
+}  // namespace flopsight::wire
