@@ -16,6 +16,7 @@
 #include "logs/logs_options.h"
 #include "jobbook/jobs_options.h"
 #include "simulate/simulate_options.h"
+#include "tiles/gemm_options.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -58,7 +59,7 @@ struct Said {
 };
 
 using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
-                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, Said>;
+                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

@@ -11,6 +11,7 @@
 #include "logs/command_logs.h"
 #include "report/command_report.h"
 #include "simulate/command_simulate.h"
+#include "tiles/command_gemm.h"
 
 namespace flopsight::app {
 
@@ -29,6 +30,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const JobsArguments* jobs = std::get_if<JobsArguments>(&line)) return run_jobs(*jobs, env);
   if (const FlopsArguments* flops = std::get_if<FlopsArguments>(&line)) return run_flops(*flops, env);
   if (const AuditArguments* audit = std::get_if<AuditArguments>(&line)) return run_audit(*audit, env);
+  if (const GemmArguments* gemm = std::get_if<GemmArguments>(&line)) return run_gemm(*gemm, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

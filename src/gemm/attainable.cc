@@ -57,7 +57,7 @@ base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Til
   const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
   const double in = element_bytes(precision), out = std::max(in, 2.0);
   const double bytes = static_cast<double>(shape.batch) * ((m * k + k * n) * in + m * n * out);
-  const double compute = quantized.executed_flops / (peak->value * *share * quantized.waves->efficiency);
+  const double compute = quantized.executed_flops / (peak->value * *share * quantized.waves->efficiency_ratio);
   const double memory = bytes / (device.memory_bandwidth->value * kBandwidthShare);
   return units::FlopsPerSecond(quantized.theoretical_flops / (std::max(compute, memory) + kStartSeconds));
 }

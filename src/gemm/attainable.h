@@ -42,11 +42,11 @@ struct RateCheck {
 
 struct RateErrors {  // of predicted / measured - 1, over rows that are possible and predicted
   std::size_t rows = 0;
-  double median = 0;
-  double p10 = 0;
-  double p90 = 0;
-  double median_absolute = 0;
-  double within_quarter = 0;  // share of rows with |error| <= 25 %
+  double median_ratio = 0;
+  double p10_ratio = 0;
+  double p90_ratio = 0;
+  double median_absolute_ratio = 0;
+  double within_quarter_ratio = 0;  // share of rows with |error| <= 25 %
 };
 
 // CSV with the columns m, n, k, precision, tflops and, if there, batch. Errors: kInvalid with line and column.

@@ -16,6 +16,15 @@ constexpr std::size_t kNameBytesMax = 16384;  // a template's name may be thousa
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
+std::string without(std::string_view text, std::string_view word) {
+  std::string out;
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word)) {
+    out += text.substr(0, at);
+    text.remove_prefix(at + word.size());
+  }
+  return out + std::string(text);
+}
+
 template <std::size_t N>
 bool has_any(std::string_view text, const std::array<std::string_view, N>& words) {
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return has(text, word); });
@@ -37,9 +46,11 @@ std::vector<std::uint64_t> read_sides(std::string_view text) {
   return sides;
 }
 
+bool looks_like_sides(std::string_view word) { return has(word, "x") && word.find_first_not_of("0123456789x") == std::string_view::npos; }
+
 // A word that is nothing but numbers joined by 'x', at least two.
 std::vector<std::uint64_t> whole_sides(std::string_view word) {
-  if (!has(word, "x") || word.find_first_not_of("0123456789x") != std::string_view::npos) return {};
+  if (!looks_like_sides(word)) return {};
   const auto sides = read_sides(word);
   return sides.size() >= 2 ? sides : std::vector<std::uint64_t>();
 }
@@ -69,6 +80,7 @@ KernelName read_nvjet(std::string_view name) {
     if (!out.tile) {
       const auto sides = whole_sides(word);
       out.tile = tile_of(sides);
+      if (!out.tile && looks_like_sides(word)) return out;
       if (out.tile && sides.size() == 2 && i + 1 < words.size()) {
         if (const auto stages = whole_sides(words[i + 1]); stages.size() == 2) out.tile->k = stages[0];
       }
@@ -229,21 +241,22 @@ KernelName read_kernel_name(std::string_view name) {
     out.kind = KernelKind::kConvolution;
   } else if (auto tiled = read_tile(name, lower)) {
     out = *tiled;
-  } else if (has_any(lower, kMaybe)) {
+  } else if (has_any(without(lower, "fbgemm"), kMaybe)) {  // a library whose name is in that of its every kernel
     out.kind = KernelKind::kMaybeGemm;
   }
   return out;
 }
 
-std::string short_kernel_name(std::string_view name) {
-  name = name.substr(0, kNameBytesMax);
+std::string short_kernel_name(std::string_view full) {
+  const std::string plain = without(full.substr(0, kNameBytesMax), "(anonymous namespace)::");
+  std::string_view name = plain;
   constexpr std::string_view kCutlass = "void cutlass::Kernel<";
   if (name.starts_with(kCutlass)) {
     name.remove_prefix(kCutlass.size());
     return base::printable(name.substr(0, name.find('>')), 120);
   }
   if (name.starts_with("void ")) name.remove_prefix(5);
-  const std::size_t cut = name.find_first_of("<(", name.starts_with("(anonymous") ? 1 : 0);
+  const std::size_t cut = name.find_first_of("<(");
   return base::printable(name.substr(0, cut == 0 ? name.size() : cut), 120);
 }
 

@@ -44,8 +44,8 @@ struct Search {
   const Tile& tile;
   catalog::Precision precision;
   std::optional<int> sm_count;
-  double efficiency_now;
-  double tile_efficiency_now;
+  double efficiency_now_ratio;
+  double tile_efficiency_now_ratio;
 
   std::optional<Suggestion> at(std::size_t dimension, std::uint64_t to) const {
     Suggestion out;
@@ -56,9 +56,9 @@ struct Search {
     const auto quantized = quantize(out.shape, tile, sm_count);
     if (!quantized.ok()) return std::nullopt;
     out.quantized = *quantized;
-    out.gain_ratio = quantized->efficiency() / efficiency_now;
+    out.gain_ratio = quantized->efficiency_ratio() / efficiency_now_ratio;
     out.aligns = dimension != 0 && out.from % row_elements(precision, 16) != 0 && to % row_elements(precision, 128) == 0;
-    const double by_tiles = 1 / quantized->overhead() / tile_efficiency_now;
+    const double by_tiles = 1 / quantized->overhead_ratio() / tile_efficiency_now_ratio;
     out.reason = by_tiles >= std::sqrt(out.gain_ratio) ? Reason::kTile : Reason::kWave;
     return out;
   }
@@ -71,9 +71,13 @@ std::string_view reason_name(Reason reason) {
 }
 
 std::optional<Suggestion> suggest(const Shape& shape, const Tile& tile, catalog::Precision precision, std::optional<int> sm_count) {
-  const auto now = quantize(shape, tile, sm_count);
+  auto now = quantize(shape, tile, sm_count);
+  if (now.ok() && now->waves && now->waves->waves == 1) {  // more work in the same wave is no better shape
+    sm_count = std::nullopt;
+    now->waves = std::nullopt;
+  }
   if (!now.ok()) return std::nullopt;
-  const Search search{shape, tile, precision, sm_count, now->efficiency(), 1 / now->overhead()};
+  const Search search{shape, tile, precision, sm_count, now->efficiency_ratio(), 1 / now->overhead_ratio()};
   std::optional<Suggestion> best;
   // Of equal gains the smaller change; n and k are chosen by who shapes the model, so they go before m.
   for (const std::size_t dimension : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {

@@ -1,7 +1,7 @@
 #pragma once
 // A size near the one at hand that the same tile serves better. One dimension is changed at a time, by at most an eighth of it:
 // to a multiple of the tile, to as many tiles as fill the last wave, or, where nothing is gained by tiles, to a
-// multiple of the alignment.
+// multiple of the alignment. A single wave is not filled up: that would only be more work.
 //
 // The gain is of useful FLOPs a second by tiles and waves alone, against the shape as it is: for a size that is used whole (a batch,
 // a hidden size), not for padding that is thrown away, which at best costs nothing. What alignment itself gains is not modelled:

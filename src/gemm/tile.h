@@ -58,7 +58,7 @@ std::optional<Tile> tile_of_cublaslt_id(int id);
 
 struct Waves {
   std::uint64_t waves = 0;
-  double efficiency = 0;
+  double efficiency_ratio = 0;
 };
 
 struct Quantized {
@@ -67,9 +67,9 @@ struct Quantized {
   std::uint64_t ctas = 0;
   std::optional<Waves> waves;  // where the number of SMs is known
 
-  double overhead() const { return executed_flops / theoretical_flops; }
+  double overhead_ratio() const { return executed_flops / theoretical_flops; }
   // Useful share of a launch by tiles and waves; of tiles alone where waves are not known.
-  double efficiency() const { return (waves ? waves->efficiency : 1.0) / overhead(); }
+  double efficiency_ratio() const { return (waves ? waves->efficiency_ratio : 1.0) / overhead_ratio(); }
 };
 
 // Errors: as check_shape(); kLimit for more than kCtasMax CTAs; kInvalid for a tile of nothing.

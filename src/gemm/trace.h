@@ -73,7 +73,7 @@ struct TraceSummary {
   units::Seconds tensor_time() const;
   units::Seconds joined_time() const;
   // Executed / theoretical FLOPs of the joined products; nothing where there are none.
-  std::optional<double> overhead() const;
+  std::optional<double> overhead_ratio() const;
 };
 
 class TraceReader {

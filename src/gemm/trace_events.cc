@@ -171,7 +171,6 @@ base::Status TraceRecords::add_kernel(const Value& event, const Value* arguments
 }
 
 base::Status TraceRecords::add(const Value& event) {
-  ++events;
   const std::string_view phase = text_of(event, "ph");
   if (phase != "X") return {};  // flows and names of threads
   const std::string category = base::to_lower(text_of(event, "cat").substr(0, 64));

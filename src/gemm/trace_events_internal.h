@@ -54,7 +54,7 @@ struct TraceRecords {
   std::vector<ProductRecord> products;  // kernels of kind kTensorGemm
   std::vector<Shape> shapes;
   std::vector<KernelEntry> kernels;
-  std::uint64_t events = 0;
+  std::uint64_t events = 0;  // of the trace, also those that are not added
 
   // Errors: kLimit.
   base::Status add(const base::json::Value& event);

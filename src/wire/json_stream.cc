@@ -1,6 +1,6 @@
 #include "wire/json_stream.h"
 
-#include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "wire/json_items.h"
@@ -16,6 +16,20 @@ constexpr std::size_t kBatchBytes = std::size_t{256} << 10;
 constexpr std::size_t kKeyBytesMax = 256;
 
 bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
+// Characters that end a plain piece, inside a string and outside.
+constexpr std::array<bool, 256> stops_at(std::string_view characters) {
+  std::array<bool, 256> table{};
+  for (const char c : characters) table[static_cast<unsigned char>(c)] = true;
+  return table;
+}
+constexpr std::array<bool, 256> kInString = stops_at("\"\\"), kOutside = stops_at("\"{}[],:");
+
+std::size_t plain_bytes(std::string_view text, const std::array<bool, 256>& stops) {
+  std::size_t length = 0;
+  while (length < text.size() && !stops[static_cast<unsigned char>(text[length])]) ++length;
+  return length;
+}
 
 }  // namespace
 
@@ -46,7 +60,7 @@ Status JsonStream::feed(std::string_view bytes) {
       escaped_ = false;
       plain = 1;
     } else {
-      plain = std::min(bytes.find_first_of(in_string_ ? "\"\\" : "\"{}[],:"), bytes.size());
+      plain = plain_bytes(bytes, in_string_ ? kInString : kOutside);
     }
     if (plain > 0) {
       const std::string_view piece = bytes.substr(0, plain);
@@ -82,14 +96,7 @@ Status JsonStream::take(char c) {
     case '}':
     case ']': return close(c);
     case ',':
-      if (at_list_level()) {
-        entry_from_ = batch_.size() + 1;
-        if (batch_.size() >= kBatchBytes) {
-          FLOPSIGHT_RETURN_IF_ERROR(flush());
-          comma_open_ = true;
-          return {};
-        }
-      }
+      if (at_list_level()) return end_entry(c);
       break;
     default: break;
   }
@@ -108,15 +115,32 @@ Status JsonStream::open(char c) {
     list_seen_ = true;
     batch_from_ = bytes_ + 1;
     entry_from_ = 0;
-    comma_open_ = false;
+    after_comma_ = false;
   }
   return {};
+}
+
+// What was read since the last comma of the list is an entry, or nothing where the list is empty.
+Status JsonStream::end_entry(char c) {
+  const std::string_view text = std::string_view(batch_).substr(entry_from_);
+  if (blank(text)) {
+    if (c == ',' || after_comma_) return mistake(std::string("'") + c + "' where an entry was expected");
+    return {};
+  }
+  if (options_.wanted && !options_.wanted(text)) {
+    batch_.resize(entry_from_);
+  } else {
+    batch_ += ',';
+    entry_from_ = batch_.size();
+  }
+  after_comma_ = c == ',';
+  return batch_.size() >= kBatchBytes ? flush() : Status();
 }
 
 Status JsonStream::close(char c) {
   if (at_list_level()) {
     if (c != ']') return mistake("'}' where ',' or ']' was expected");
-    if (comma_open_ && blank(batch_)) return mistake("']' after ',', expected an entry");
+    FLOPSIGHT_RETURN_IF_ERROR(end_entry(c));
     FLOPSIGHT_RETURN_IF_ERROR(flush());
     list_depth_ = 0;
   }
@@ -127,7 +151,8 @@ Status JsonStream::close(char c) {
 }
 
 Status JsonStream::flush() {
-  if (!blank(batch_)) {
+  if (!batch_.empty()) {
+    batch_.pop_back();  // the comma
     constexpr std::string_view kEntries[] = {"e"};
     // A byte that an error names is of this text, six after that of the batch.
     const std::string text = "{\"e\":[" + batch_ + "]}";
@@ -140,7 +165,6 @@ Status JsonStream::flush() {
   batch_.clear();
   entry_from_ = 0;
   batch_from_ = bytes_ + 1;
-  comma_open_ = false;
   return {};
 }
 

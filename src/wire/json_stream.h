@@ -24,6 +24,8 @@ class JsonStream {
   struct Options {
     std::string_view list;                   // its key in the root
     std::span<const std::string_view> skip;  // keys that are passed over at any depth of an entry
+    // Whether an entry is wanted, by its text: one that is not is passed over unparsed. None: all are.
+    std::function<bool(std::string_view)> wanted = {};
     std::size_t entry_bytes_max = std::size_t{4} << 20;
     std::size_t rest_bytes_max = std::size_t{4} << 20;
   };
@@ -41,6 +43,7 @@ class JsonStream {
   base::Status take(char c);
   base::Status open(char c);
   base::Status close(char c);
+  base::Status end_entry(char c);
   base::Status flush();
   base::Status keep(std::string_view bytes);
   base::Error mistake(std::string_view what) const;
@@ -61,7 +64,7 @@ class JsonStream {
   bool in_string_ = false;
   bool escaped_ = false;
   bool list_seen_ = false;
-  bool comma_open_ = false;  // a batch was handed on at a comma, so an entry has to follow
+  bool after_comma_ = false;  // at the list's level: an entry has to follow
 };
 
 }  // namespace flopsight::wire
