@@ -28,6 +28,20 @@ TEST(Json, nesting_is_limited_at_200_levels) {
   EXPECT_EQ(deep.error().code, ErrorCode::kLimit);
 }
 
+TEST(Json, of_keys_that_come_twice_the_last_holds_at_any_number_of_them) {
+  for (const int keys : {1, 31, 32, 33, 100}) {
+    std::string text = "{";
+    for (int round = 0; round < 2; ++round) {
+      for (int i = 0; i < keys; ++i) text += "\"k" + std::to_string(i) + "\":" + std::to_string(100 * round + i) + ",";
+    }
+    text.back() = '}';
+    const auto value = json::parse(text);
+    ASSERT_TRUE(value.ok());
+    ASSERT_EQ(value->as_object()->size(), static_cast<std::size_t>(keys));
+    for (int i = 0; i < keys; ++i) EXPECT_EQ(*value->find("k" + std::to_string(i))->as_number(), 100 + i);
+  }
+}
+
 TEST(Json, numbers_print_shortest_and_integers_without_fraction) {
   EXPECT_EQ(json::number_text(1.83e9), "1830000000");
   EXPECT_EQ(json::number_text(0.1), "0.1");

@@ -175,11 +175,23 @@ std::optional<CountingRules> maxtext_rules(const Model& model) {
   return rules;
 }
 
-ConventionCost maxtext(const Model& model, const Workload& workload) {
+std::optional<CountingRules> maxtext_full_rules(const Model& model) {
+  std::optional<CountingRules> rules = maxtext_rules(model);
+  if (rules) rules->causal = CausalRule::kFull;
+  return rules;
+}
+
+ConventionCost maxtext_like(const Model& model, const Workload& workload, const std::optional<CountingRules>& rules) {
   for (const Layer* layer : {layer_with(model, is_mamba), layer_with(model, is_kimi_delta), layer_with(model, is_encoder)}) {
     if (layer != nullptr) return no_formula("MaxText", *layer);
   }
-  return by_rules(model, {workload.sequence, 0}, *maxtext_rules(model));
+  return by_rules(model, {workload.sequence, 0}, *rules);
+}
+
+ConventionCost maxtext(const Model& model, const Workload& workload) { return maxtext_like(model, workload, maxtext_rules(model)); }
+
+ConventionCost maxtext_before_2025_07(const Model& model, const Workload& workload) {
+  return maxtext_like(model, workload, maxtext_full_rules(model));
 }
 
 std::optional<CountingRules> verl_rules(const Model& model) {
@@ -269,6 +281,7 @@ const std::vector<Convention>& conventions() {
       {"torchtitan", "6 x active parameters without embedding, full attention up to the window; no recurrent cores", "https://github.com/pytorch/torchtitan/blob/b5bcd76/torchtitan/models/utils.py", torchtitan, no_rules},
       {"hf_trainer", "6 x all parameters without embedding; no attention", "https://github.com/huggingface/transformers (Trainer.floating_point_ops)", hf_trainer, no_rules},
       {"maxtext", "s/2 with windows, router counted", "https://github.com/AI-Hypercomputer/maxtext/blob/e591f30/src/maxtext/utils/maxtext_utils.py", maxtext, maxtext_rules},
+      {"maxtext_before_2025_07", "the same, full attention", "https://github.com/AI-Hypercomputer/maxtext (before 2025-07-22)", maxtext_before_2025_07, maxtext_full_rules},
       {"litgpt", "6 x all parameters, full attention at 5/3", "https://github.com/Lightning-AI/litgpt/blob/2685705/litgpt/utils.py", litgpt, no_rules},
       {"llm_foundry", "6N and full attention", "https://github.com/mosaicml/llm-foundry/blob/8c8dd48/scripts/train/benchmarking/README.md", palm, no_rules},
       {"nanogpt", "6 x all parameters without positions, full attention", "https://github.com/karpathy/nanoGPT/blob/master/model.py", nanogpt, no_rules},

@@ -4,20 +4,35 @@
 
 namespace flopsight::flops {
 
+namespace {
+
+// Equal for equal layers, whatever their counts.
+std::uint64_t fingerprint(const Layer& layer) {
+  std::uint64_t print = static_cast<std::uint64_t>(layer.kind) * 8 + static_cast<std::uint64_t>(layer.section);
+  for (const Matmul& m : layer.matmuls) print = (print * 1'000'003 + m.in) * 1'000'003 + m.out;
+  return print;
+}
+
+}  // namespace
+
 Layer* Builder::find(const Layer& layer) {
-  const auto same = std::find_if(model.layers.begin(), model.layers.end(), [&](const Layer& other) {
+  const auto alike = alike_.find(fingerprint(layer));
+  if (alike == alike_.end()) return nullptr;
+  for (const std::uint32_t index : alike->second) {
+    Layer& other = model.layers[index];
     Layer counted = layer;
     counted.executed = other.executed;
     counted.stored = other.stored;
-    return other.kind == layer.kind && other == counted;
-  });
-  return same == model.layers.end() ? nullptr : &*same;
+    if (other == counted) return &other;
+  }
+  return nullptr;
 }
 
 void Builder::add(Layer layer, Section section) {
   layer.section = section;
   Layer* same = find(layer);
   if (same == nullptr) {
+    alike_[fingerprint(layer)].push_back(static_cast<std::uint32_t>(model.layers.size()));
     model.layers.push_back(std::move(layer));
     same = &model.layers.back();
   } else {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "flops/config_keys_internal.h"
@@ -24,6 +25,8 @@ class Builder {
 
  private:
   Layer* find(const Layer& layer);
+
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> alike_;  // layers by their fingerprint: there may be 10,000 kinds
 };
 
 struct TextDefaults {

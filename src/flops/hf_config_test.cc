@@ -1,0 +1,201 @@
+#include "flops/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/json.h"
+#include "flops/conventions.h"
+#include "flops/count.h"
+#include "flops/test_models.h"
+
+namespace flopsight::flops {
+namespace {
+
+namespace json = base::json;
+using test::config_text;
+using test::model_of;
+
+// The configuration with one value replaced (JSON text), or added; "" removes the key. The key may be inside one object: "a.b".
+std::string with(const std::string& name, const std::string& key, const std::string& value) {
+  std::string text = config_text(name);
+  if (const std::size_t at = text.find("Infinity"); at != std::string::npos) text.replace(at, 8, "1e300");
+  const json::Value root = *json::parse(text);
+  json::Object outer = *root.as_object();
+  const auto dot = key.find('.');
+  const auto set = [&](json::Object& object, const std::string& leaf) {
+    std::erase_if(object, [&](const auto& member) { return member.first == leaf; });
+    if (!value.empty()) object.emplace_back(leaf, *json::parse(value));
+  };
+  if (dot == std::string::npos) {
+    set(outer, key);
+  } else {
+    for (auto& [member, inner] : outer) {
+      if (member != key.substr(0, dot)) continue;
+      json::Object object = *inner.as_object();
+      set(object, key.substr(dot + 1));
+      inner = object;
+    }
+  }
+  return json::dump(outer, 0);
+}
+
+std::string refusal(const std::string& text, const ReadOptions& options = {}) {
+  const auto model = read_hf_config(text, options);
+  return model.ok() ? "(read)" : model.error().message;
+}
+
+const std::string kLlama = "meta-llama--Meta-Llama-3.1-8B", kV3 = "deepseek-ai--DeepSeek-V3", kOss = "openai--gpt-oss-20b",
+                  kNemotron = "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8", kVl = "Qwen--Qwen3-VL-8B-Instruct", kGemma = "google--gemma-4-26B-A4B";
+
+TEST(HfConfig, every_fixture_is_read) {
+  int read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs")) {
+    const auto model = read_hf_config(base::read_file(entry.path().string()).value());
+    EXPECT_TRUE(model.ok()) << entry.path() << ": " << model.error().message;
+    ++read;
+  }
+  EXPECT_GE(read, 60);
+}
+
+TEST(HfConfig, what_is_not_known_is_refused_by_name) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {with(kLlama, "model_type", "\"bloom\""), "model_type bloom is not known; docs/flops.md lists the families"},
+      {with(kLlama, "model_type", ""), "model_type: not there, expected the name of a model family"},
+      {with(kLlama, "model_type", "7"), "model_type: not there, expected the name of a model family"},
+      {with(kLlama, "moe_latent_size", "1024"), "key moe_latent_size is not known for model_type llama and might change the count"},
+      {with(kLlama, "sliding_window", "4096"), "key sliding_window is not known for model_type llama and might change the count"},
+      {with(kLlama, "num_experts", "8"), "key num_experts is not known for model_type llama and might change the count"},
+      {with(kLlama, "add_cross_attention", "true"), "key add_cross_attention is not known for model_type llama and might change the count"},
+      {with(kVl, "text_config.index_topk", "64"), "key text_config.index_topk is not known for model_type qwen3_vl_text and might change the count"},
+      {with(kVl, "vision_config.window_size", "64"), "key vision_config.window_size is not known for model_type qwen3_vl and might change the count"},
+      {with(kVl, "vision_config.model_type", "\"resnet\""), "vision_config.model_type resnet is not known; docs/flops.md lists the families"},
+      {with(kVl, "text_config.model_type", "\"rwkv\""), "text_config.model_type rwkv is not known; docs/flops.md lists the families"},
+      {with(kVl, "speech_config", "{}"), "key speech_config is not known for model_type qwen3_vl and might change the count"},
+      {with(kGemma, "audio_config", "{}"), "audio_config: found object, expected null: audio towers are not counted yet"},
+  };
+  for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text), said);
+}
+
+TEST(HfConfig, the_user_may_say_that_a_key_does_not_matter) {
+  const auto model = read_hf_config(with(kLlama, "house_style", "3"), {{"house_style"}});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->assumptions.back(), "key house_style is ignored, as asked");
+  EXPECT_EQ(count_parameters(*model).total, 8030261248U);
+  const auto text_only = read_hf_config(with(kVl, "vision_config.window_size", "64"), {{"vision_config"}});
+  ASSERT_TRUE(text_only.ok());
+  EXPECT_EQ(count_parameters(*text_only).total, 8190735360U);
+}
+
+TEST(HfConfig, keys_that_leave_the_count_alone_may_be_anything) {
+  std::string text = with(kLlama, "attention_dropout", "0.5");
+  for (const auto& [key, value] : {std::pair{"rope_scaling", "{\"factor\": 32}"}, {"eos_token_id", "[1, 2]"}, {"torch_dtype", "\"float8\""}, {"_name_or_path", "\"/x\""},
+                                   {"quantization_config", "{\"bits\": 4}"}, {"num_beams", "4"}, {"auto_map", "{}"}, {"my_null", "null"}}) {
+    json::Object object = *json::parse(text)->as_object();
+    object.emplace_back(key, *json::parse(value));
+    text = json::dump(object, 0);
+  }
+  const auto model = read_hf_config(text);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(model->layers, model_of(kLlama).layers);
+}
+
+TEST(HfConfig, values_that_cannot_be_are_one_clear_line) {
+  const std::string whole = "expected a whole number from 1 to 16777216";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {with(kLlama, "hidden_size", "0"), "hidden_size: found 0, " + whole},
+      {with(kLlama, "hidden_size", "-4096"), "hidden_size: found -4096, " + whole},
+      {with(kLlama, "hidden_size", "4096.5"), "hidden_size: found 4096.5, " + whole},
+      {with(kLlama, "hidden_size", "\"4096\""), "hidden_size: found \"4096\", " + whole},
+      {with(kLlama, "hidden_size", "1e300"), "hidden_size: found 1e+300, " + whole},
+      {with(kLlama, "hidden_size", "16777217"), "hidden_size: found 16777217, " + whole},
+      {with(kLlama, "hidden_size", "[4096]"), "hidden_size: found array, " + whole},
+      {with(kLlama, "hidden_size", "true"), "hidden_size: found boolean, " + whole},
+      {with(kLlama, "hidden_size", ""), "hidden_size: not there, " + whole},
+      {with(kLlama, "hidden_size", "null"), "hidden_size: not there, " + whole},
+      {with(kLlama, "num_hidden_layers", "10001"), "num_hidden_layers: found 10001, expected a whole number from 1 to 10000"},
+      {with(kLlama, "num_key_value_heads", "5"), "num_key_value_heads: found 5, expected a divisor of num_attention_heads 32"},
+      {with(kLlama, "num_attention_heads", "24"), "num_attention_heads: found 24, expected a divisor of hidden_size 4096, as there is no head_dim"},
+      {with(kLlama, "tie_word_embeddings", "1"), "tie_word_embeddings: found 1, expected true or false"},
+      {with(kV3, "num_experts_per_tok", "257"), "num_experts_per_tok: found 257, expected at most n_routed_experts 256"},
+      {with(kV3, "kv_lora_rank", "null"), "kv_lora_rank: not there, " + whole},
+      {with(kOss, "layer_types", "[\"full_attention\"]"), "layer_types: 1 entries, expected num_hidden_layers 24"},
+      {with(kOss, "layer_types", ""), "layer_types: not there, expected a list of the attention of each block"},
+      {with(kOss, "sliding_window", ""), "sliding_window: not there, expected a whole number, as layer_types names sliding_attention"},
+      {with(kNemotron, "hybrid_override_pattern", "\"MEM*\""), "hybrid_override_pattern: 4 layers, expected num_hidden_layers 88"},
+      {with(kNemotron, "num_hidden_layers", "87"), "hybrid_override_pattern: 88 layers, expected num_hidden_layers 87"},
+      {with(kNemotron, "mtp_hybrid_override_pattern", "\"*X\""), "mtp_hybrid_override_pattern: found \"*X\", expected of M, *, - and E only"},
+      {with(kVl, "text_config", "7"), "text_config: found 7, expected an object with the language model"},
+      {with(kVl, "vision_config.out_hidden_size", "1"), "vision_config.out_hidden_size: found 1, expected hidden_size of the language model 4096"},
+      {with(kGemma, "text_config.num_global_key_value_heads", "3"), "text_config.num_global_key_value_heads: found 3, expected a divisor of num_attention_heads 16"},
+      {with("nvidia--Llama-3_3-Nemotron-Super-49B-v1", "block_configs", "[]"), "block_configs: expected a list of num_hidden_layers 80"},
+      {with("made--Kimi-Linear-48B-A3B", "linear_attn_config.kda_layers", "[1]"),
+       "linear_attn_config.kda_layers and full_attn_layers: expected every block from 1 to num_hidden_layers in one of them"},
+      {"[1]", "a JSON array, expected the object of a config.json"},
+      {"", "line 1, column 1"},
+      {"{\"model_type\": \"llama\"", "line 1, column 23"},
+  };
+  for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text).substr(0, said.size()), said) << text.substr(0, 60);
+}
+
+TEST(HfConfig, sizes_that_multiply_beyond_reason_are_refused) {
+  std::string text = with(kV3, "hidden_size", "16777216");
+  const std::string size = "\"moe_intermediate_size\":2048";
+  ASSERT_NE(text.find(size), std::string::npos);
+  text.replace(text.find(size), size.size(), "\"moe_intermediate_size\":16777216");
+  EXPECT_EQ(refusal(text), "the sizes make more than 2^53 parameters, which is no model");
+  EXPECT_EQ(refusal(std::string(kConfigBytesMax + 1, ' ')), "longer than 4 MiB, which is no config.json");
+  EXPECT_NE(refusal(std::string(kConfigBytesMax, ' ')), "longer than 4 MiB, which is no config.json");
+}
+
+TEST(HfConfig, pythons_infinities_are_read) {
+  const Model plain = model_of(kLlama);
+  for (const char* value : {"[0.0, Infinity]", "-Infinity", "NaN", "\"Infinity \\\" NaN\""}) {
+    std::string text = config_text(kLlama);
+    text.insert(text.find('{') + 1, "\"time_step_limit_range\": " + std::string(value) + ",");
+    const auto model = read_hf_config(text);
+    ASSERT_TRUE(model.ok()) << value << ": " << model.error().message;
+    EXPECT_EQ(model->layers, plain.layers);
+  }
+  EXPECT_NE(refusal("{\"model_type\": Infinitys}").find("line 1"), std::string::npos);
+}
+
+TEST(HfConfig, spellings_and_defaults) {
+  // Heads of keys that are not given are as many as of queries.
+  const Model mha = read_hf_config(with(kLlama, "num_key_value_heads", "")).value();
+  EXPECT_EQ(mha.shape.kv_heads, 32U);
+  EXPECT_EQ(mha.assumptions.size(), 1U);
+  // A tied head is stored once and executed all the same.
+  const Model tied = read_hf_config(with(kLlama, "tie_word_embeddings", "true")).value();
+  EXPECT_EQ(count_parameters(tied).total, 8030261248U - 128256U * 4096);
+  EXPECT_EQ(forward_cost(tied, test::tokens(64)).total(), forward_cost(model_of(kLlama), test::tokens(64)).total());
+  // The whole's tie_word_embeddings holds for the language model inside.
+  EXPECT_EQ(count_parameters(read_hf_config(with(kVl, "tie_word_embeddings", "true")).value()).total, 8767123696U - 151936U * 4096);
+  // Windows: off unless asked for.
+  const std::string qwen = "made--Qwen2.5-7B";
+  EXPECT_EQ(model_of(qwen).layers[1].kind, LayerKind::kAttention);
+  json::Object windows = *json::parse(with(qwen, "use_sliding_window", "true"))->as_object();
+  for (auto& [key, value] : windows) {
+    if (key == "max_window_layers") value = 20;
+  }
+  const Model windowed = read_hf_config(json::dump(windows, 0)).value();
+  const auto window_layers = std::count_if(windowed.layers.begin(), windowed.layers.end(), [](const Layer& l) { return l.kind == LayerKind::kWindowAttention && l.executed == 8; });
+  EXPECT_EQ(window_layers, 1);
+}
+
+TEST(HfConfig, families_are_sorted_and_documented) {
+  const auto& families = known_families();
+  const std::string page = base::read_file(FLOPSIGHT_SOURCE_DIR "/docs/flops.md").value();
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    EXPECT_TRUE(i == 0 || families[i - 1].model_type < families[i].model_type) << families[i].model_type;
+    EXPECT_NE(page.find("`" + std::string(families[i].model_type) + "`"), std::string::npos) << families[i].model_type << " is not in docs/flops.md";
+  }
+  for (const Convention& convention : conventions()) {
+    EXPECT_NE(page.find("`" + std::string(convention.name) + "`"), std::string::npos) << convention.name << " is not in docs/flops.md";
+    EXPECT_NE(page.find(std::string(convention.source)), std::string::npos) << convention.source << " is not in docs/flops.md";
+  }
+}
+
+}  // namespace
+}  // namespace flopsight::flops
