@@ -195,12 +195,12 @@ void Auditor::compare_mfu() {
   if (!agrees(ratio, kLogAgrees)) {
     std::vector<Hypothesis> flops_only = flops_hypotheses(run), singles = flops_only;
     std::vector<Hypothesis> pairs = flops_pairs(run);
-    append(singles, count_hypotheses(run));
     if (peak == Found::kNothing) {
       const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak_flops_per_second);
       append(singles, peaks);
       append(pairs, peak_pairs(peaks, flops_only));
     }
+    append(singles, count_hypotheses(run));
     rank(out.hypotheses, singles, pairs, ratio, kLogSigma, "mfu");
     if (out.hypotheses.size() == before) rank(out.hypotheses, singles, pairs, ratio, kConventionSigma, "mfu");
   }

@@ -50,6 +50,10 @@ constexpr Mistake kMistakes[] = {
        r.ignore_moe_layers = true;
      },
      "every block of the hybrid charged as attention, its experts as nothing", "Megatron-LM #2198"},
+    {"moe_frequency_ignored", [](CountingRules& r) { r.every_feed_forward_moe = true; },
+     "dense feed-forward layers charged as layers with experts", "Megatron-LM 8873b55d6a"},
+    {"shared_layers_once", [](CountingRules& r) { r.shared_layers_once = true; },
+     "layers that run several times with one set of weights charged once", "6N of models that share weights"},
     {"recurrent_width", [](CountingRules& r) { r.recurrent_width_twice_hidden = true; },
      "Mamba's inner width taken as 2 x hidden_size", "Megatron-LM at d98e8a6"},
     {"recurrent_core_ignored",
@@ -327,7 +331,8 @@ Expected expected_ofu_over_mfu(const Run& run, flops::Recompute recompute, std::
       const double reference = reference_peak.value_or(*linear);
       slower = reference / (flops::is_block_linear(part) ? *linear : *other);
     }
-    sum += executed.of(part) * slower;
+    const bool padded = part == flops::Part::kRoutedExperts;  // experts run over their capacity, filled or not
+    sum += executed.of(part) * slower * (padded ? run.capacity_factor.value_or(1) : 1);
   }
   if (model > 0) expected.ratio = sum / model;
   return expected;

@@ -14,6 +14,7 @@ using catalog::Precision;
 
 constexpr double kOwnTolerance = 0.03;
 constexpr double kNameTolerance = 0.015;
+constexpr double kDigitsTolerance = 0.003;
 constexpr std::size_t kNamesMax = 6;
 constexpr std::string_view kFallback = "A100-SXM4-80GB";
 constexpr std::array<Precision, 7> kTensorPrecisions = {Precision::kBf16, Precision::kFp16, Precision::kFp8, Precision::kFp4,
@@ -118,12 +119,15 @@ bool is_own_peak(double flops_per_second, double own) { return near(flops_per_se
 std::vector<Hypothesis> peak_named(const Run& run, const catalog::DeviceCatalog& catalog, double flops_per_second) {
   std::vector<Hypothesis> found;
   const std::optional<double> own = own_peak(run);
-  std::vector<double> peaks;  // those of GPUs with one and the same peak are told once
-  for (Candidate& candidate : candidates(run, catalog, true)) {
-    if (found.size() == kNamesMax || !near(candidate.peak, flops_per_second, kNameTolerance)) continue;
-    const bool other_gpu = candidate.hypothesis.id == "peak_of_other_gpu";
-    if (other_gpu && std::any_of(peaks.begin(), peaks.end(), [&](double peak) { return near(peak, candidate.peak, 1e-3); })) continue;
-    if (other_gpu) peaks.push_back(candidate.peak);
+  std::vector<std::pair<std::string, double>> peaks;  // those of GPUs with one and the same peak are told once
+  std::vector<Candidate> list = candidates(run, catalog, true);
+  // A peak is a constant of a program: where one fits to its digits, those that only come near do not.
+  const bool to_its_digits = std::any_of(list.begin(), list.end(), [&](const Candidate& c) { return near(c.peak, flops_per_second, kDigitsTolerance); });
+  for (Candidate& candidate : list) {
+    if (found.size() == kNamesMax || !near(candidate.peak, flops_per_second, to_its_digits ? kDigitsTolerance : kNameTolerance)) continue;
+    const std::pair<std::string, double> told{candidate.hypothesis.id, candidate.peak};
+    if (std::any_of(peaks.begin(), peaks.end(), [&](const auto& known) { return known.first == told.first && near(known.second, told.second, 1e-3); })) continue;
+    peaks.push_back(told);
     candidate.hypothesis.ratio = own ? *own / candidate.peak : 1;
     candidate.hypothesis.explanation += ": " + tera(candidate.peak);
     found.push_back(std::move(candidate.hypothesis));

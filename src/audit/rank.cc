@@ -7,6 +7,7 @@ namespace flopsight::audit {
 namespace {
 
 constexpr std::size_t kPairsKept = 4;
+constexpr double kTieSigmas = 0.02;
 
 std::vector<Ranked> within(const std::vector<Hypothesis>& list, double observed, double sigma, std::string_view evidence) {
   std::vector<Ranked> found;
@@ -20,7 +21,9 @@ std::vector<Ranked> within(const std::vector<Hypothesis>& list, double observed,
       *same = {hypothesis, observed, sigmas, evidence, std::nullopt};
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) { return a.distance_ratio < b.distance_ratio; });
+  // Those that are as near as the eye can see stay in the order of the list.
+  const auto rounded = [](const Ranked& r) { return std::llround(r.distance_ratio / kTieSigmas); };
+  std::stable_sort(found.begin(), found.end(), [&](const Ranked& a, const Ranked& b) { return rounded(a) < rounded(b); });
   return found;
 }
 
@@ -30,7 +33,15 @@ void rank(std::vector<Ranked>& kept, const std::vector<Hypothesis>& singles, con
           std::string_view evidence) {
   std::vector<Ranked> found = within(singles, observed, sigma, evidence);
   kept.insert(kept.end(), found.begin(), found.end());
+  const std::vector<Ranked> alone = found;
   found = within(pairs, observed, sigma, evidence);
+  // What one mistake explains needs no second one.
+  std::erase_if(found, [&](const Ranked& pair) {
+    return std::any_of(alone.begin(), alone.end(), [&](const Ranked& single) {
+      const auto& ids = pair.hypothesis.ids;
+      return std::find(ids.begin(), ids.end(), single.hypothesis.id) != ids.end();
+    });
+  });
   if (found.size() > kPairsKept) found.resize(kPairsKept);
   kept.insert(kept.end(), found.begin(), found.end());
 }

@@ -9,6 +9,7 @@ namespace flopsight::audit {
 namespace {
 
 constexpr double kVisibleLog = 0.14;   // of a mistake that OFU shows
+constexpr double kDriftLog = 0.4;       // a factor of 1.5
 constexpr double kCancelsLog = 0.05;
 constexpr std::size_t kAlsoNamed = 4;
 
@@ -65,6 +66,10 @@ void Auditor::say_traps() {
   if (peak == Found::kNothing && ofu == Found::kAgrees && out.own_peak_flops_per_second && out.reference_peak_flops_per_second && *out.reference_peak_flops_per_second != *out.own_peak_flops_per_second) {
     out.notes.push_back("the reported MFU makes sense as a share of the BF16 peak; of the " + std::string(catalog::precision_name(*run.precision)) + " peak it is " +
                         percent(*out.mfu_ratio * *out.reference_peak_flops_per_second / *out.own_peak_flops_per_second) + " (peak_of_other_precision)");
+  }
+  if (claim.drift_ratio && std::abs(std::log(*claim.drift_ratio)) > kDriftLog) {
+    out.notes.emplace_back("the reported figure of the last steps is " + factor(*claim.drift_ratio) +
+                           " x that of the first: a sum that is not reset grows with the step (accumulator_not_reset), a job that slows down falls");
   }
   if (out.mfu_ratio.value_or(0) > 1) out.notes.emplace_back("an MFU above 100 % of a dense peak cannot be");
 }
@@ -127,6 +132,8 @@ void Auditor::say_summary() {
     also("it divides by " + text(*claim.peak_flops_per_second / 1e12, "%.1f") + " TFLOP/s, the dense peak is " + text(*out.own_peak_flops_per_second / 1e12, "%.1f"));
   }
   if (out.verdict == Verdict::kUndecided && line.empty()) line = claim.mfu_ratio || claim.flops_per_second_per_gpu ? "nothing to compare the claim with" : "no MFU and no FLOP rate is claimed";
+  const bool differs = flops == Found::kDiffers || peak == Found::kDiffers || mfu == Found::kDiffers || ofu == Found::kDiffers;
+  if (differs && out.hypotheses.empty()) also("no known mistake explains it");
   if (out.hypotheses.empty()) return;
   std::string names;
   for (std::size_t i = 0; i < out.hypotheses.size() && i <= kAlsoNamed; ++i) {

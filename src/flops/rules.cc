@@ -181,12 +181,21 @@ bool CountingRules::has_mistakes() const { return !(*this == without_mistakes())
 Model with_mistakes(const Model& model, const CountingRules& rules) {
   Model seen = model;
   if (rules.hybrid_as_attention || rules.recurrent_layers_as_attention) change_hybrid(seen, rules);
+  const Layer* first_moe = first_layer(model, is_moe);
+  const std::optional<Layer> moe = first_moe == nullptr ? std::nullopt : std::optional(*first_moe);
   for (Layer& layer : seen.layers) {
     if (layer.section == Section::kVision) continue;
     if (rules.ignore_moe_layers && layer.kind == LayerKind::kMoe) {
       layer.executed = 0;
       continue;
     }
+    if (rules.every_feed_forward_moe && moe && layer.kind == LayerKind::kMlp && layer.section == Section::kText) {
+      Layer taken = *moe;
+      taken.executed = layer.executed;
+      taken.stored = layer.stored;
+      layer = taken;
+    }
+    if (rules.shared_layers_once) layer.executed = std::min(layer.executed, layer.stored);
     change_attention(layer, seen.shape, rules);
     change_experts(layer, seen.shape, rules);
     change_matrices(layer, seen.shape, rules);

@@ -69,6 +69,8 @@ struct CountingRules {
   std::optional<std::uint64_t> latent_attention_as_head_dim;  // MLA as ordinary attention with this head size; 0: hidden_size/heads
   bool hybrid_as_attention = false;            // every block has attention and a feed-forward layer
   bool recurrent_layers_as_attention = false;  // recurrent layers have attention instead
+  bool every_feed_forward_moe = false;         // dense feed-forward layers of a model with experts taken for such with experts
+  bool shared_layers_once = false;             // a layer that runs more often than it is stored, counted as often as it is stored
   bool frozen_as_trained = false;              // every weight is trained (adapters taken for full fine-tuning)
   std::uint64_t vocab_multiple = 1;            // vocabulary padded to a multiple
 

@@ -1,6 +1,7 @@
 #include "audit/audit_case.h"
 
 #include <algorithm>
+#include <span>
 
 #include "analysis/reported.h"
 #include "base/text.h"
@@ -125,6 +126,21 @@ Status choose_run(const AuditArguments& a, const std::string& path, Reported& lo
   return Error{ErrorCode::kInvalid, base::printable(path) + ": " + asked + ": " + base::printable(labels, 600)};
 }
 
+constexpr std::size_t kDriftStepsMin = 10;
+
+// The median rate of the last fifth of the steps over that of the first fifth.
+std::optional<double> drift_of(std::vector<Step> steps) {
+  std::erase_if(steps, [](const Step& step) { return step.excluded.has_value(); });
+  if (steps.size() < kDriftStepsMin) return std::nullopt;
+  const std::span<const Step> all(steps);
+  const std::size_t part = steps.size() / 5;
+  const analysis::Reported first = analysis::reported_of("", "", all.first(part)), last = analysis::reported_of("", "", all.last(part));
+  const auto& before = first.mfu_ratio ? first.mfu_ratio : first.flops_per_second_per_gpu;
+  const auto& after = first.mfu_ratio ? last.mfu_ratio : last.flops_per_second_per_gpu;
+  if (!before || !after || *before <= 0 || *after <= 0) return std::nullopt;
+  return *after / *before;
+}
+
 struct Rates {
   std::optional<double> tokens_per_second;
   std::optional<double> samples_per_second;
@@ -151,6 +167,7 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
     if (log.summary.implied_peak_printed && !out.claim.peak_flops_per_second) out.claim.peak_flops_per_second = log.summary.implied_peak_flops_per_second;
   }
   const analysis::Reported summary = analysis::reported_of("log", "", steps);
+  out.claim.drift_ratio = drift_of(steps);
   out.claim.mfu_ratio = summary.mfu_ratio;
   out.claim.flops_per_second_per_gpu = summary.flops_per_second_per_gpu;
   out.claim.tokens_per_second_per_gpu = summary.tokens_per_second_per_gpu;
@@ -240,6 +257,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
   derive_tokens(rates, global_batch, out);
   if (a.ofu_ratio) out.measured = {a.ofu_ratio, true};
   out.run.document_tokens = a.document_tokens;
+  out.run.capacity_factor = a.capacity_factor;
   out.run.padding_ratio = a.padding_ratio;
   out.run.productive_ratio = a.productive_ratio;
   return {};

@@ -50,6 +50,7 @@ void add_run(CLI::App& app, AuditArguments& a, AuditTexts& t) {
   app.add_option("--gradient-accumulation", a.gradient_accumulation, "micro-batches of a step")->check(kCount)->group(group);
   app.add_option("--padding-ratio", a.padding_ratio, "share of the tokens that is padding, 0-1")->check(CLI::Range(0.0, 0.999))->group(group);
   app.add_option("--productive-ratio", a.productive_ratio, "time that the figure is about over the time that OFU is about, 0-1")->check(CLI::Range(0.001, 1.0))->group(group);
+  app.add_option("--capacity-factor", a.capacity_factor, "of experts whose batches are padded to it")->check(CLI::Range(1.0, 100.0))->group(group);
   app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue")->group(group);
 }
 
@@ -103,6 +104,7 @@ std::optional<std::string> check_finite(const AuditArguments& a) {
       {"--tflops-per-gpu", a.flops_per_second_per_gpu}, {"--tokens-per-second-per-gpu", a.tokens_per_second_per_gpu},
       {"--step-seconds", a.step_seconds},               {"--peak-tflops", a.peak_flops_per_second},
       {"--padding-ratio", a.padding_ratio},             {"--productive-ratio", a.productive_ratio},
+      {"--capacity-factor", a.capacity_factor},
   };
   for (const auto& [name, number] : numbers) {
     if (number && !std::isfinite(*number)) return std::string(name) + ": expected a finite number";

@@ -41,7 +41,7 @@ struct AuditArguments {
   std::uint64_t adapter_rank = 0;
   std::vector<std::string> adapter_targets = {"all"};
   std::optional<std::uint64_t> tensor_parallel, pipeline_parallel, context_parallel, expert_parallel, gradient_accumulation;
-  std::optional<double> padding_ratio, productive_ratio;
+  std::optional<double> padding_ratio, productive_ratio, capacity_factor;
   // What was measured.
   std::optional<double> ofu_ratio;
   std::string store_path;
