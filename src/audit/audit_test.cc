@@ -293,7 +293,7 @@ TEST(AuditExpected, published_expectations) {
   }
   audit::Run padded = run_of("mistralai--Mixtral-8x7B-v0.1", 4096);
   const double plain = expected_ofu_over_mfu(padded, flops::Recompute::kNone, peak).ratio;
-  padded.capacity_factor = 1.25;
+  padded.capacity_ratio = 1.25;
   EXPECT_NEAR(expected_ofu_over_mfu(padded, flops::Recompute::kNone, peak).ratio / plain, 1.21, 0.01);
 }
 

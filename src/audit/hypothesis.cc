@@ -332,7 +332,7 @@ Expected expected_ofu_over_mfu(const Run& run, flops::Recompute recompute, std::
       slower = reference / (flops::is_block_linear(part) ? *linear : *other);
     }
     const bool padded = part == flops::Part::kRoutedExperts;  // experts run over their capacity, filled or not
-    sum += executed.of(part) * slower * (padded ? run.capacity_factor.value_or(1) : 1);
+    sum += executed.of(part) * slower * (padded ? run.capacity_ratio.value_or(1) : 1);
   }
   if (model > 0) expected.ratio = sum / model;
   return expected;

@@ -38,7 +38,7 @@ struct Run {
   Layout layout;
   std::optional<double> padding_ratio;     // of the tokens, 0-1
   std::optional<double> productive_ratio;  // time that the claim is about over time that OFU is about, 0-1
-  std::optional<double> capacity_factor;   // of experts whose batches are padded to it, 1 or more
+  std::optional<double> capacity_ratio;    // of experts whose batches are padded to it, 1 or more
   // Why the claim is not of this model: then nothing is compared. "the log prints 61 layers, the configuration has 32".
   std::vector<std::string> contradictions;
 };

@@ -257,7 +257,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
   derive_tokens(rates, global_batch, out);
   if (a.ofu_ratio) out.measured = {a.ofu_ratio, true};
   out.run.document_tokens = a.document_tokens;
-  out.run.capacity_factor = a.capacity_factor;
+  out.run.capacity_ratio = a.capacity_factor;
   out.run.padding_ratio = a.padding_ratio;
   out.run.productive_ratio = a.productive_ratio;
   return {};
