@@ -229,6 +229,7 @@ TEST(SlurmQuery, a_slurmrestd_that_refuses_is_asked_once) {
     ++requests;
     TestReply reply;
     reply.status = "401 Unauthorized";
+    reply.body = "no user 404";  // digits in a text, or a port, are not the status
     return reply;
   });
   SlurmSource source;

@@ -106,8 +106,12 @@ void SlurmQuery::by_rest(units::Instant since, bool nodes, SlurmAnswer& answer) 
   const auto get = [&](const std::string& path) -> Result<std::string> {
     net::HttpRequest request;
     request.url = root + path;
+    request.any_status = true;
     FLOPSIGHT_ASSIGN_OR_RETURN(auto response, client->send(request));
-    return std::move(response.body);
+    if (response.status == 200) return std::move(response.body);
+    return Error{response.status == 404 ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+                 request.url + ": HTTP " + response.status_line + ": " +
+                     base::printable(response.body)};
   };
   std::vector<std::string> versions = {source_.rest_version.empty() ? version_found_
                                                                     : source_.rest_version};
@@ -120,7 +124,7 @@ void SlurmQuery::by_rest(units::Instant since, bool nodes, SlurmAnswer& answer) 
     jobs = get("/slurm/" + version + "/jobs");
     // 404 says that it has no such version; what cannot be reached or is not allowed would not be
     // with another.
-    if (jobs.ok() || jobs.error().message.find("404") == std::string::npos) break;
+    if (jobs.ok() || jobs.error().code != ErrorCode::kNotFound) break;
   }
   if (jobs.ok()) version_found_ = version;
   if (source_.accounting && jobs.ok()) {
