@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "rollups/stored.h"
@@ -28,7 +29,7 @@ class Holders {
     const samples::Holder& holder = store_.holder(job);
     visible = caller_.sees(holder);
     if (!visible) return std::nullopt;
-    const auto [at, is_new] = ids_.emplace(job, 0);
+    const auto [at, is_new] = ids_.try_emplace(job, 0);
     if (is_new) {
       at->second = table_.intern(settings_.grouping != nullptr ? settings_.grouping->group_of(holder, owner_of_) : holder);
     }
@@ -43,7 +44,7 @@ class Holders {
   const AnswerSettings& settings_;
   const jobs::Grouping::OwnerOf& owner_of_;
   jobs::HolderTable table_;
-  std::map<JobId, samples::HolderId> ids_;
+  std::unordered_map<JobId, samples::HolderId> ids_;
 };
 
 base::Status add_gpus(store::Reader& store, const AnswerSettings& settings, units::Window window, Holders& holders,
@@ -97,15 +98,25 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
   // An engine knows it only once it was asked.
   if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   std::map<store::ModelId, rollups::GpuTime> models;
+  struct Visible {
+    const store::JobTotal* total;
+    std::optional<samples::HolderId> holder;
+    rollups::GpuTime* entry;
+  };
+  std::vector<Visible> all;
+  all.reserve(totals.size());
+  for (const store::JobTotal& total : totals) {
+    bool visible = false;
+    const std::optional<samples::HolderId> holder = holders.of(total.job, visible);
+    if (!visible) continue;
+    const auto [model, is_new] = models.try_emplace(total.model);
+    if (is_new) model->second = rollups::time_of_model(store.model_name(total.model), settings.fleet, quality);
+    all.push_back({&total, holder, &model->second});
+  }
   const auto for_all = [&](const std::function<void(rollups::GpuTime&, JobId)>& use) {
-    for (const store::JobTotal& total : totals) {
-      bool visible = false;
-      const std::optional<samples::HolderId> holder = holders.of(total.job, visible);
-      if (!visible) continue;
-      const auto [model, is_new] = models.try_emplace(total.model);
-      if (is_new) model->second = rollups::time_of_model(store.model_name(total.model), settings.fleet, quality);
-      rollups::become_job(model->second, {holder, total.cell});
-      use(model->second, total.job);
+    for (const Visible& one : all) {
+      rollups::become_job(*one.entry, {one.holder, one.total->cell});
+      use(*one.entry, one.total->job);
     }
   };
   analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return holders.table().at(id); }, options,
