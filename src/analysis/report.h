@@ -66,6 +66,14 @@ struct Group {
   std::string absent_reason;   // why most of the unmeasured time is so; empty without any
   double weight_seconds = 0;   // what was lost, for ordering
   std::optional<double> reported_mfu_ratio = {};  // by the job itself, over the time that it reported
+  std::optional<double> tile_overhead_ratio = {};  // executed over useful FLOPs of the job's matrix products, where it was told
+  std::string tile_overhead_source = {};
+
+  // OFU without what kernels executed only because of their tiles.
+  std::optional<double> ofu_adjusted_ratio() const {
+    if (!summary.ofu_ratio || !tile_overhead_ratio) return std::nullopt;
+    return *summary.ofu_ratio / *tile_overhead_ratio;
+  }
 };
 
 // Job and namespace of a group by jobs, each empty where it has none.

@@ -20,6 +20,11 @@ Object group(const analysis::Group& g) {
   out.emplace_back("key", std::move(key));
   add_summary(out, g.summary);
   if (g.reported_mfu_ratio) out.emplace_back("reported_mfu_ratio", g.reported_mfu_ratio);
+  if (g.tile_overhead_ratio) {
+    out.emplace_back("ofu_adjusted_ratio", g.ofu_adjusted_ratio());
+    out.emplace_back("tile_overhead_ratio", *g.tile_overhead_ratio);
+    out.emplace_back("tile_overhead_source", g.tile_overhead_source);
+  }
   out.emplace_back("absent_reason", text_or_null(g.absent_reason));
   out.emplace_back("waterfall", waterfall_json(g.waterfall));
   return out;

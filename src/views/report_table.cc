@@ -74,6 +74,27 @@ Column reported_column(const analysis::Report& report) {
   return column;
 }
 
+bool has_tile_overhead(const analysis::Report& report) {
+  return std::any_of(report.groups.begin(), report.groups.end(), [](const analysis::Group& group) { return group.tile_overhead_ratio.has_value(); });
+}
+
+Column adjusted_column(const analysis::Report& report) {
+  Column column{"OFU adj**", {}};
+  for (const analysis::Group& group : report.groups) column.cells.push_back(percent(group.ofu_adjusted_ratio()));
+  if (report.groups_omitted_count > 0) column.cells.emplace_back("");
+  column.cells.emplace_back(kUnknownCell);
+  return column;
+}
+
+std::string adjusted_text(const analysis::Report& report) {
+  std::string out = "** OFU over the overhead of tiles:\n";
+  for (const analysis::Group& group : report.groups) {
+    if (!group.tile_overhead_ratio) continue;
+    out += fmt::format("   {}: {:.4f}, {}\n", group_name(group, report.by), *group.tile_overhead_ratio, base::printable(group.tile_overhead_source));
+  }
+  return out + "\n";
+}
+
 std::string mfu_text(const analysis::MfuAgreement& agreement) {
   std::string out = "* as jobs report it, by their own FLOPs formula and peak";
   if (agreement.error_mean_ratio) {
@@ -135,12 +156,15 @@ std::string report_table(const analysis::Report& report) {
   add_row(columns, "fleet", report.fleet, decimals);
   drop_unknown(columns, 7);
   if (report.mfu) columns.insert(columns.begin() + 3, reported_column(report));
+  const bool adjusted = has_tile_overhead(report);
+  if (adjusted) columns.insert(columns.begin() + 3, adjusted_column(report));
   std::string out = fmt::format("{}, {}\n\n", base::printable(report.source),
                                 report.window ? units::to_rfc3339(report.window->start) + " to " +
                                                     units::to_rfc3339(report.window->end)
                                               : std::string("an instant"));
   out += render(columns, fleet_row) + "\n";
   if (report.mfu) out += mfu_text(report.mfu->without_known_wrong);
+  if (adjusted) out += adjusted_text(report);
   if (report.fleet.ofu_ratio) out += waterfall_text(report.fleet_waterfall, report.window.has_value());
   out += unmeasured_text(report);
   out += "Assumed\n";

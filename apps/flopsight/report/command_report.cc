@@ -5,6 +5,7 @@
 
 #include "serve/answer.h"
 #include "serve/mfu_answers.h"
+#include "serve/tile_overheads.h"
 #include "base/text.h"
 #include "report/reported_mfu_query.h"
 #include "jobs/grouping.h"
@@ -83,6 +84,21 @@ base::Status add_reported(store::Store& stored, JobService& jobs, const AnswerSe
   return {};
 }
 
+// What tiles cost jobs (`flopsight gemm --attach`), for their corrected OFU.
+base::Status add_tile_overheads(const std::string& folder, analysis::Report& report) {
+  store::JobBookOptions how;
+  how.read_only = true;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<store::JobBook> book, store::JobBook::open(folder, how));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto overheads, tile_overheads(*book));
+  for (analysis::Group& group : report.groups) {
+    const auto at = overheads.find(analysis::job_of(group));
+    if (at == overheads.end()) continue;
+    group.tile_overhead_ratio = at->second.overhead_ratio;
+    group.tile_overhead_source = at->second.source;
+  }
+  return {};
+}
+
 // From what `flopsight serve` or `flopsight import` stored; also while the service runs.
 Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window) {
   store::SqliteStoreOptions how;
@@ -108,6 +124,7 @@ Result<analysis::Report> report_store(const ReportArguments& a, const ReportSett
   report.source += " " + a.store_path;
   if (jobs != nullptr && a.by == analysis::GroupBy::kJob) {
     FLOPSIGHT_RETURN_IF_ERROR(add_reported(*stored, *jobs, answers, window, everybody, report));
+    FLOPSIGHT_RETURN_IF_ERROR(add_tile_overheads(a.store_path, report));
   }
   return report;
 }

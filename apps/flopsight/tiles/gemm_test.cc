@@ -121,6 +121,39 @@ TEST(Gemm, measured_rates_beside_predicted_ones) {
   EXPECT_EQ(number(out, "measured.predicted_over_measured_less_one.all.rows"), 1);
 }
 
+TEST(Gemm, an_overhead_that_is_attached_to_a_job_corrects_its_ofu) {
+  const TempFolder folder;
+  const std::string store = folder.path() + "/store";
+  const Answer imported = run_program({"import", "--store", store, "--file", FLOPSIGHT_SOURCE_DIR "/examples/simulated-h100-hour.prom.gz"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  const std::vector<std::string> attach = {"gemm", "--trace", kTrimmed, "--attach", "--store", store, "--job", "llm-pretrain-worker-0", "--namespace", "foundation"};
+  const Answer attached = run_program(attach);
+  ASSERT_EQ(attached.exit_code, 0) << attached.err;
+  EXPECT_NE(attached.out.find("attached to llm-pretrain-worker-0 in foundation"), std::string::npos) << attached.out;
+  const std::vector<std::string> report = {"report", "--store", store, "--start", "2026-01-01T00:00:00Z", "--end", "2026-01-01T01:00:00Z"};
+  auto as_json = report;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  const auto json = base::json::parse(run_program(as_json).out);
+  ASSERT_TRUE(json.ok());
+  std::size_t corrected = 0;
+  for (const auto& group : *json->find("groups")->as_array()) {
+    if (group.find("ofu_adjusted_ratio") == nullptr) continue;
+    ++corrected;
+    EXPECT_EQ(text(group, "key.job"), "llm-pretrain-worker-0");
+    EXPECT_NEAR(number(group, "ofu_adjusted_ratio") * number(group, "tile_overhead_ratio"), number(group, "ofu_ratio"), 1e-12);
+    EXPECT_NEAR(number(group, "tile_overhead_ratio"), 1.1849, 0.0001);
+    EXPECT_NE(text(group, "tile_overhead_source").find("100.0 % of the tensor kernels' time"), std::string::npos);
+  }
+  EXPECT_EQ(corrected, 1u);
+  const Answer table = run_program(report);
+  EXPECT_NE(table.out.find("OFU adj**"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("llm-pretrain-worker-0, foundation: 1.1849, trace "), std::string::npos) << table.out;
+  auto nowhere = attach;
+  nowhere[5] = folder.path() + "/none";
+  EXPECT_EQ(run_program(nowhere).exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/none"));
+}
+
 TEST(Gemm, mistakes_are_exit_2_and_one_line) {
   const TempFolder folder;
   const std::string config = kConfigs + "meta-llama--Meta-Llama-3.1-8B_config.json";
