@@ -19,27 +19,29 @@ constexpr std::array<std::string_view, 17> kHarmlessEndings = {
 constexpr std::array<std::string_view, 3> kHarmlessBeginnings = {"rope_", "router_aux_", "summary_"};
 
 // Harmless as long as they are false.
-constexpr std::array<std::string_view, 3> kHarmlessIfFalse = {"add_cross_attention", "is_encoder_decoder", "use_cross_attention"};
+constexpr std::array<std::string_view, 4> kHarmlessIfFalse = {"add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder", "use_cross_attention"};
 
 // Sorted.
 constexpr std::array kHarmless = std::to_array<std::string_view>({
-    "_attn_implementation", "_commit_hash", "_name_or_path", "architectures", "attn_logit_softcapping", "auto_map",
-    "aux_loss_alpha", "bad_words_ids", "begin_suppress_tokens", "chunk_size_feed_forward", "classifier_dropout",
-    "decoder_start_token_id", "diversity_penalty", "do_sample", "dtype", "early_stopping", "embd_pdrop",
-    "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "exponential_decay_length_penalty", "finetuning_task",
-    "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "id2label", "initializer_factor",
-    "initializer_range", "is_decoder", "label2id", "label_names", "layer_norm_eps", "layer_norm_epsilon", "layerdrop",
-    "length_penalty", "logit_scale", "max_length", "mscale", "n_group", "no_repeat_ngram_size", "norm_eps",
-    "norm_topk_prob", "num_beam_groups", "num_beams", "num_labels", "num_logits_to_keep", "num_return_sequences",
-    "original_max_position_embeddings", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
-    "output_scores", "partial_rotary_factor", "prefix", "pretraining_tp", "problem_type", "pruned_heads",
-    "quantization_config", "query_pre_attn_scalar", "remove_invalid_values", "repetition_penalty",
-    "rescale_prenorm_residual", "residual_in_fp32", "return_dict", "return_dict_in_generate", "rms_norm_eps", "rotary_base",
-    "rotary_dim", "rotary_emb_base", "rotary_pct", "routed_scaling_factor", "scale_attn_by_inverse_layer_idx",
-    "scale_attn_weights", "scale_embedding", "scoring_func", "sep_token_id", "seq_aux", "suppress_tokens",
-    "task_specific_params", "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p", "topk_group",
-    "topk_method", "torch_dtype", "torchscript", "transformers_version", "typical_p", "unsloth_fixed", "use_bfloat16",
-    "use_cache", "use_return_dict",
+    "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal", "_commit_hash",
+    "_flash_attn_2_enabled", "_name_or_path", "architectures", "attn_logit_softcapping", "auto_map", "aux_loss_alpha",
+    "bad_words_ids", "begin_suppress_tokens", "cache_implementation", "chunk_size_feed_forward", "classifier_dropout",
+    "compression_config", "decoder_start_token_id", "diversity_penalty", "do_sample", "dtype", "early_stopping",
+    "embd_pdrop", "encoder_no_repeat_ngram_size", "eos_token_id", "ep_size", "exponential_decay_length_penalty",
+    "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout", "id2label",
+    "initializer_factor", "initializer_range", "is_decoder", "label2id", "label_names", "layer_norm_eps",
+    "layer_norm_epsilon", "layerdrop", "length_penalty", "logit_scale", "max_length", "model_max_length", "mscale",
+    "n_group", "neftune_noise_alpha", "no_repeat_ngram_size", "norm_eps", "norm_topk_prob", "num_beam_groups", "num_beams",
+    "num_labels", "num_logits_to_keep", "num_return_sequences", "original_max_position_embeddings", "output_attentions",
+    "output_hidden_states", "output_past", "output_router_logits", "output_scores", "pad_token", "partial_rotary_factor",
+    "prefix", "pretraining_tp", "problem_type", "pruned_heads", "quantization", "quantization_config",
+    "query_pre_attn_scalar", "remove_invalid_values", "repetition_penalty", "rescale_prenorm_residual", "residual_in_fp32",
+    "return_dict", "return_dict_in_generate", "rms_norm_eps", "rotary_base", "rotary_dim", "rotary_emb_base", "rotary_pct",
+    "routed_scaling_factor", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scale_embedding", "scoring_func",
+    "sep_token_id", "seq_aux", "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
+    "tokenizer_class", "tokenizer_type", "top_k", "top_p", "topk_group", "topk_method", "torch_compile", "torch_dtype",
+    "torchscript", "transformers.js_config", "transformers_version", "typical_p", "unsloth_fixed", "use_bfloat16",
+    "use_cache", "use_flash_attention_2", "use_return_dict",
 });
 static_assert(std::is_sorted(kHarmless.begin(), kHarmless.end()));
 
@@ -100,6 +102,12 @@ std::uint64_t Keys::count_or(std::string_view key, std::uint64_t absent, std::ui
 std::uint64_t Keys::count(std::string_view key, std::uint64_t max) {
   if (!has(key)) wrong(key, "a whole number from 1 to " + std::to_string(max));
   return count_or(key, 1, max);
+}
+
+std::uint64_t Keys::count_or_class(std::string_view key, std::uint64_t of_class, std::uint64_t max) {
+  if (of_class == 0) return count(key, max);  // the class has none that could be meant
+  if (!has(key)) defaults_taken_ += (defaults_taken_.empty() ? "" : ", ") + path(key) + " " + std::to_string(of_class);
+  return count_or(key, of_class, max);
 }
 
 std::uint64_t Keys::count_or_auto(std::string_view key, std::uint64_t automatic) {

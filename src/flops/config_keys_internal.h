@@ -31,6 +31,9 @@ class Keys {
 
   std::uint64_t count(std::string_view key, std::uint64_t max = kSizeMax);  // 1 or more; must be there
   std::uint64_t count_or(std::string_view key, std::uint64_t absent, std::uint64_t max = kSizeMax, std::uint64_t min = 1);
+  // For keys that a configuration may leave out because they are as in the model's class; what is taken so is told.
+  std::uint64_t count_or_class(std::string_view key, std::uint64_t of_class, std::uint64_t max = kSizeMax);
+  const std::string& defaults_taken() const { return defaults_taken_; }  // "vocab_size 262208, head_dim 256"
   std::uint64_t count_or_auto(std::string_view key, std::uint64_t automatic);  // also where the key is not there
   double number_or(std::string_view key, double absent, double min, double max);
   bool flag_or(std::string_view key, bool absent);
@@ -62,6 +65,7 @@ class Keys {
   std::string path_;
   std::set<std::string, std::less<>> seen_;
   std::optional<base::Error> error_;
+  std::string defaults_taken_;
 };
 
 // Keys that leave the count alone in every family: token ids, dropout, positions of rotary embeddings, number formats, …

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flops/adapters.h"
+
 namespace flopsight::flops {
 namespace {
 
@@ -88,6 +90,7 @@ std::optional<CountingRules> megatron_rules(const Model&) {
   rules.count_router = false;
   rules.count_indexer = false;
   rules.recurrent_width_twice_hidden = true;
+  rules.frozen_as_trained = true;  // none of these knows of adapters
   return rules;
 }
 
@@ -156,6 +159,7 @@ std::optional<CountingRules> nemo_full_rules(const Model& model) {
 
 ConventionCost nemo_like(const Model& model, const Workload& workload, const std::optional<CountingRules>& rules) {
   if (!rules) return absent("NeMo has no formula for model_type " + model.model_type);
+  if (adapter_parameters(model) > 0) return absent("NeMo refuses to count training of adapters");
   return by_rules(model, workload, *rules);
 }
 
@@ -172,6 +176,7 @@ std::optional<CountingRules> maxtext_rules(const Model& model) {
   CountingRules rules;
   rules.causal = CausalRule::kHalf;
   rules.count_shared_gate = false;
+  rules.frozen_as_trained = true;
   return rules;
 }
 
@@ -202,6 +207,7 @@ std::optional<CountingRules> verl_rules(const Model& model) {
   rules.count_embedding = true;
   rules.count_shared_gate = false;
   rules.ignore_shared_experts = is_one_of(model, {"qwen2_moe"});
+  rules.frozen_as_trained = true;
   return rules;
 }
 
@@ -221,7 +227,9 @@ ConventionCost levanter(const Model& model, const Workload& workload) {
   for (const Layer& layer : model.layers) {
     if (layer.section == Section::kText && layer.attention) scores += number(layer.executed * layer.attention->heads) * number(workload.sequence.tokens);
   }
-  return trained(train_cost(model, {workload.sequence, 0}, *full_attention_rules(model)).total() + 9 * scores);
+  CountingRules rules = *full_attention_rules(model);
+  rules.frozen_as_trained = true;
+  return trained(train_cost(model, {workload.sequence, 0}, rules).total() + 9 * scores);
 }
 
 // --- over parameter counts -----------------------------------------------------------------------------
@@ -243,7 +251,10 @@ ConventionCost hf_trainer(const Model& model, const Workload&) {
 
 // Attention is added for the trained weights and again for the frozen ones, also where there are none: 3 + 2 passes.
 ConventionCost litgpt(const Model& model, const Workload& workload) {
-  return trained(six(count_parameters(model).text()) + full_cores(model, workload) * 5 / 3);
+  const std::uint64_t all = count_parameters(model).text(), adapters = adapter_parameters(model);
+  ConventionCost cost = trained(six(all) + full_cores(model, workload) * 5 / 3);
+  if (adapters > 0) *cost.flops_train -= 2 * number(all - adapters);
+  return cost;
 }
 
 ConventionCost nanogpt(const Model& model, const Workload& workload) {

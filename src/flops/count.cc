@@ -157,7 +157,8 @@ struct Passes {
 };
 
 void add_attention(Cost& cost, const AttentionCore& core, const Sequence& sequence, const CountingRules& rules) {
-  const double width = static_cast<double>(core.heads) * static_cast<double>(core.qk_dim + core.v_dim);
+  const bool absorbed = rules.absorb_latent_attention && core.latent_dim > 0;
+  const double width = static_cast<double>(core.heads) * static_cast<double>(absorbed ? 2 * core.latent_dim + core.rope_dim : core.qk_dim + core.v_dim);
   cost.flops[static_cast<std::size_t>(Part::kAttentionCore)] += 2 * width * mean_context(core, sequence, rules);
   if (core.index_heads == 0 || !rules.count_indexer) return;
   AttentionCore scores = core;  // the indexer looks at every key

@@ -145,6 +145,17 @@ TEST(Cost, recomputation_adds_a_forward_pass_of_the_blocks) {
   EXPECT_DOUBLE_EQ(rebuilt, train.total() + forward.of(Part::kAttentionCore) / 2);
 }
 
+TEST(Cost, absorbed_latent_attention_takes_more_for_each_key) {
+  const Model model = model_of("deepseek-ai--DeepSeek-V3");
+  CountingRules decode;
+  decode.causal = CausalRule::kFull;  // one query that sees all
+  const double plain = forward_cost(model, tokens(1000), decode).of(Part::kAttentionCore);
+  decode.absorb_latent_attention = true;
+  const double absorbed = forward_cost(model, tokens(1000), decode).of(Part::kAttentionCore);
+  EXPECT_EQ(plain, 61 * 81920.0 * 1000);
+  EXPECT_EQ(absorbed, 61 * 278528.0 * 1000);
+}
+
 TEST(Cost, shared_weights_run_more_often_than_they_are_stored) {
   Model model;
   Layer layer = linear_layer(64, {1, 64});

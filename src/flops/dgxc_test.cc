@@ -89,8 +89,10 @@ std::function<double(Of)> gqa_ignored(const char* name) {
 
 // Adapters on frozen weights; documents of some 2,048 tokens, or 128.
 std::function<double(Of)> frozen(Model model, std::uint64_t sequence_tokens) {
-  return [model = std::move(model), sequence_tokens](Of of) {
-    return counted(*with_adapters(model, {1, {"q"}}), sequence_tokens, half(), of);
+  CountingRules rules = half();
+  rules.frozen_as_trained = false;
+  return [model = std::move(model), sequence_tokens, rules](Of of) {
+    return counted(*with_adapters(model, {1, {"q"}}), sequence_tokens, rules, of);
   };
 }
 

@@ -177,9 +177,10 @@ void read_gemma2(Keys& keys, Builder& builder) {
   add_blocks(builder, d, gemma_masks(keys, builder.model.shape.blocks, 4096, 2));
 }
 
+// The published configurations leave out what is as in Gemma3TextConfig of the transformers library.
 void read_gemma3(Keys& keys, Builder& builder) {
-  read_shape(keys, builder, {256, true});
-  read_intermediate(keys, builder);
+  read_shape(keys, builder, {256, true, 2304, 26, 8, 4, 262208});
+  builder.model.shape.intermediate_size = keys.count_or_class("intermediate_size", 9216);
   keys.known({"hidden_act", "hidden_activation", "cache_implementation", "use_bidirectional_attention"});
   Dense d;
   d.norms = 2;

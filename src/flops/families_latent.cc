@@ -52,6 +52,17 @@ MoeShape deepseek_experts(Keys& keys, const Shape& s, bool correction) {
   return moe;
 }
 
+// A list with one of two words for each block; empty if it is not there.
+std::vector<std::string> read_choices(Keys& keys, std::string_view key, std::uint64_t blocks, std::string_view one, std::string_view other) {
+  std::vector<std::string> words = keys.texts(key, kBlocksMax);
+  const bool known = std::all_of(words.begin(), words.end(), [&](const std::string& word) { return word == one || word == other; });
+  if (!known || (!words.empty() && words.size() != blocks)) {
+    keys.wrong(key, std::string(one) + " or " + std::string(other) + " for each of num_hidden_layers " + std::to_string(blocks));
+    return {};
+  }
+  return words;
+}
+
 void read_deepseek(Keys& keys, Builder& builder, const DeepSeek& d) {
   read_shape(keys, builder, {1, false});
   Shape& s = builder.model.shape;
@@ -64,12 +75,17 @@ void read_deepseek(Keys& keys, Builder& builder, const DeepSeek& d) {
   const MoeShape moe = deepseek_experts(keys, s, d.router_correction);
   const std::uint64_t dense_first = keys.count_or("first_k_dense_replace", 0, kBlocksMax, 0);
   const std::uint64_t every = keys.count_or("moe_layer_freq", 1, kBlocksMax);
+  const std::vector<std::string> feed_forwards = read_choices(keys, "mlp_layer_types", s.blocks, "dense", "sparse");
+  const std::vector<std::string> indexers = d.sparse ? read_choices(keys, "indexer_types", s.blocks, "full", "shared") : std::vector<std::string>();
   const Layer attention = latent_attention_layer(a);
   const Layer experts = moe_layer(moe);
+  a.owns_indexer = false;
+  const Layer reusing = latent_attention_layer(a);
   add_embedding(builder);
   for (std::uint64_t i = 0; i < s.blocks; ++i) {
-    builder.add(attention);
-    builder.add(i >= dense_first && i % every == 0 ? experts : mlp_layer(mlp_of(s, s.intermediate_size, true, 1)));
+    builder.add(!indexers.empty() && indexers[i] == "shared" ? reusing : attention);
+    const bool sparse = feed_forwards.empty() ? i >= dense_first && i % every == 0 : feed_forwards[i] == "sparse";
+    builder.add(sparse ? experts : mlp_layer(mlp_of(s, s.intermediate_size, true, 1)));
   }
   add_head(builder);
   add_prediction(keys, builder, {attention, experts});

@@ -125,6 +125,7 @@ void read_minimax_m2(Keys& keys, Builder& builder) {
   moe.norms = {1, s.hidden_size};
   check_top_k(keys, "num_experts_per_tok", moe);
   if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
+  if (keys.flag_or("attention_bias", false)) keys.wrong("attention_bias", "false");
   for (const std::uint64_t type : keys.counts("attn_type_list", kBlocksMax)) {
     if (type != 1) {
       keys.wrong("attn_type_list", "1, softmax attention, in each place");

@@ -118,16 +118,22 @@ void read_qwen3_vision(Keys& keys, Builder& builder) {
 
 // Qwen2.5-VL: no learned positions, gated feed-forward, windows but in a few blocks.
 void read_qwen25_vision(Keys& keys, Builder& builder) {
-  Tower t = read_tower(keys, "depth", "num_heads");
+  Tower t;  // the published configurations leave out what is as in Qwen2_5_VLVisionConfig of the transformers library
+  t.hidden = keys.count("hidden_size");
+  t.blocks = keys.count_or_class("depth", 32, kBlocksMax);
+  t.heads = keys.count_or_class("num_heads", 16);
+  if (t.hidden % t.heads != 0) keys.wrong("num_heads", "a divisor of hidden_size " + std::to_string(t.hidden));
+  t.head_dim = std::max<std::uint64_t>(1, t.hidden / t.heads);
+  t.intermediate = keys.count_or_class("intermediate_size", 3420);
   t.gated = true;
   t.vectors_each = 1;
   const std::uint64_t patch = keys.count(keys.spelling({"patch_size", "spatial_patch_size"}), 4096), frames = keys.count_or("temporal_patch_size", 2, 64);
   const std::uint64_t pixels = keys.count_or(keys.spelling({"in_chans", "in_channels"}), 3, 64) * patch * patch * frames;
-  keys.known({"spatial_patch_size", "tokens_per_second", "in_channels", "in_chans"});
+  keys.known({"hidden_act", "spatial_patch_size", "tokens_per_second", "in_channels", "in_chans"});
   const std::uint64_t side = keys.count_or("spatial_merge_size", 2, 64);
-  const std::uint64_t window = keys.count("window_size", kSizeMax) / patch;
-  const std::vector<std::uint64_t> full = keys.counts("fullatt_block_indexes", kBlocksMax);
-  const std::uint64_t out = keys.count("out_hidden_size");
+  const std::uint64_t window = std::max<std::uint64_t>(1, keys.count_or_class("window_size", 112) / patch);
+  const std::vector<std::uint64_t> full = keys.has("fullatt_block_indexes") ? keys.counts("fullatt_block_indexes", kBlocksMax) : std::vector<std::uint64_t>{7, 15, 23, 31};
+  const std::uint64_t out = keys.count_or_class("out_hidden_size", builder.model.shape.hidden_size);
   check_out(keys, "out_hidden_size", out, builder);
   builder.add(patch_layer(pixels, t.hidden, false, 0), Section::kVision);
   for (std::uint64_t i = 0; i < t.blocks; ++i) {
@@ -237,7 +243,7 @@ void read_moonvit(Keys& keys, Builder& builder) {
   const std::uint64_t patch = keys.count("patch_size", 4096);
   const std::uint64_t positions = keys.count("init_pos_emb_height", 4096) * keys.count("init_pos_emb_width", 4096);
   const std::vector<std::uint64_t> kernel = keys.counts("merge_kernel_size", 2);
-  if (kernel.size() != 2 || kernel[0] * kernel[1] == 0) keys.wrong("merge_kernel_size", "two whole numbers");
+  if (kernel.size() != 2 || std::min(kernel[0], kernel[1]) < 1 || std::max(kernel[0], kernel[1]) > 64) keys.wrong("merge_kernel_size", "two whole numbers from 1 to 64");
   const std::uint64_t merged = keys.ok() ? kernel[0] * kernel[1] : 1;
   check_out(keys, "text_hidden_size", keys.count("text_hidden_size"), builder);
   keys.known({"mm_hidden_size", "mm_projector_type", "init_pos_emb_time", "pos_emb_type", "merge_type", "projector_hidden_act", "projector_ln_eps",

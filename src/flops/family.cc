@@ -55,14 +55,14 @@ void Builder::assume(std::string line) { model.assumptions.push_back(std::move(l
 
 void read_shape(Keys& keys, Builder& builder, const TextDefaults& defaults) {
   Shape& s = builder.model.shape;
-  s.hidden_size = keys.count("hidden_size");
-  s.blocks = keys.count("num_hidden_layers", kBlocksMax);
-  s.heads = keys.count("num_attention_heads");
-  s.vocab_size = keys.count("vocab_size");
+  s.hidden_size = keys.count_or_class("hidden_size", defaults.hidden_size);
+  s.blocks = keys.count_or_class("num_hidden_layers", defaults.blocks, kBlocksMax);
+  s.heads = keys.count_or_class("num_attention_heads", defaults.heads);
+  s.vocab_size = keys.count_or_class("vocab_size", defaults.vocab_size);
   s.positions_max = keys.count_or("max_position_embeddings", 0, std::uint64_t{1} << 32);
   s.tied = keys.flag_or("tie_word_embeddings", defaults.tied);
-  s.kv_heads = keys.count_or("num_key_value_heads", s.heads);
-  if (!keys.has("num_key_value_heads")) builder.assume("num_key_value_heads is not given: as many as num_attention_heads");
+  s.kv_heads = defaults.kv_heads > 0 ? keys.count_or_class("num_key_value_heads", defaults.kv_heads) : keys.count_or("num_key_value_heads", s.heads);
+  if (!keys.has("num_key_value_heads") && defaults.kv_heads == 0) builder.assume("num_key_value_heads is not given: as many as num_attention_heads");
   s.head_dim = keys.count_or("head_dim", defaults.head_dim);
   if (s.head_dim == 0) {
     if (s.hidden_size % s.heads != 0) keys.wrong("num_attention_heads", "a divisor of hidden_size " + std::to_string(s.hidden_size) + ", as there is no head_dim");

@@ -32,6 +32,12 @@ class Builder {
 struct TextDefaults {
   std::uint64_t head_dim = 0;  // where the key is not there; 0: hidden_size / num_attention_heads
   bool tied = false;
+  // Of the model's class, for families whose configurations leave them out; 0: the key must be there.
+  std::uint64_t hidden_size = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t heads = 0;
+  std::uint64_t kv_heads = 0;
+  std::uint64_t vocab_size = 0;
 };
 
 // Reads hidden_size, num_hidden_layers, heads, head_dim, vocab_size, max_position_embeddings, tie_word_embeddings into model.shape.

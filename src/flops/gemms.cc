@@ -7,6 +7,9 @@
 namespace flopsight::flops {
 namespace {
 
+constexpr std::uint64_t kTokensMax = std::uint64_t{1} << 31;
+constexpr std::uint64_t kDegreeMax = 65536;
+
 // Weights that trainers keep as one: those of the same input in the same group are put side by side.
 int fuse_group(const Matmul& m) {
   switch (m.operation) {
@@ -125,8 +128,14 @@ std::string_view operation_name(Operation operation) {
 }
 
 base::Result<std::vector<Gemm>> gemms_of(const Model& model, const GemmOptions& options) {
-  if (options.tokens == 0) return base::Error{base::ErrorCode::kInvalid, "tokens of a micro-batch: 0, expected 1 or more"};
-  if (options.tensor_parallel == 0 || options.expert_parallel == 0) return base::Error{base::ErrorCode::kInvalid, "a parallel degree of 0, expected 1 or more"};
+  if (options.tokens == 0 || options.tokens > kTokensMax) {
+    return base::Error{base::ErrorCode::kInvalid, "tokens of a micro-batch: " + std::to_string(options.tokens) + ", expected 1 to " + std::to_string(kTokensMax)};
+  }
+  for (const std::uint64_t degree : {options.tensor_parallel, options.expert_parallel}) {
+    if (degree == 0 || degree > kDegreeMax) {
+      return base::Error{base::ErrorCode::kInvalid, "a parallel degree of " + std::to_string(degree) + ", expected 1 to " + std::to_string(kDegreeMax)};
+    }
+  }
   std::vector<Gemm> list;
   for (const Layer& layer : model.layers) {
     const std::uint64_t times = times_of(layer, model, options);

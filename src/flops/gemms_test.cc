@@ -108,6 +108,9 @@ TEST(Gemms, sizes_that_do_not_divide_are_told) {
   EXPECT_EQ(gemms_of(model, {4096, 3, 1}).error().message, "attention: heads 32 of query cannot be divided by 3");
   EXPECT_FALSE(gemms_of(model, {0, 1, 1}).ok());
   EXPECT_FALSE(gemms_of(model, {16, 0, 1}).ok());
+  EXPECT_FALSE(gemms_of(model, {16, 1, 65537}).ok());
+  EXPECT_TRUE(gemms_of(model, {std::uint64_t{1} << 31, 1, 1}).ok());
+  EXPECT_EQ(gemms_of(model, {(std::uint64_t{1} << 31) + 1, 1, 1}).error().message, "tokens of a micro-batch: 2147483649, expected 1 to 2147483648");
   EXPECT_FALSE(gemms_of(model_of("Qwen--Qwen3-30B-A3B"), {4096, 1, 3}).ok());
 }
 

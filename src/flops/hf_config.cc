@@ -144,6 +144,10 @@ base::Status check_size(const Model& model) {
     }
     for (const Vector& v : layer.vectors) parameters += times * number(v.elements) * number(v.stored);
     if (layer.attention) flops += times * number(layer.attention->heads) * number(layer.attention->qk_dim + layer.attention->v_dim);
+    if (layer.recurrence) {
+      const RecurrentCore& core = *layer.recurrence;
+      flops += times * (number(core.width) * number(core.state) + number(core.conv_channels) * number(core.conv_kernel) + number(core.chunk) * number(core.width));
+    }
   }
   if (parameters <= std::ldexp(1.0, 53) && flops <= std::ldexp(1.0, 53)) return {};
   return base::Error{base::ErrorCode::kLimit, "the sizes make more than 2^53 parameters, which is no model"};
@@ -221,13 +225,14 @@ base::Result<Parts> parts_of(const json::Value& root, const ReadOptions& options
   return parts;
 }
 
-base::Status read_tower(const Parts& parts, const ReadOptions& options, Builder& builder) {
+base::Status read_tower(const Parts& parts, const ReadOptions& options, Builder& builder, std::string& defaults) {
   Keys keys(*parts.vision, parts.vision_path);
   keys.ignore(options.ignored_keys);
   keys.known({"model_type"});
   Keys outer(parts.outer, "");
   if (!read_vision(keys, outer, parts.vision_type, builder)) return unknown_type(parts.vision_path + "model_type", parts.vision_type);
   FLOPSIGHT_RETURN_IF_ERROR(outer.first_mistake());
+  defaults += (defaults.empty() || keys.defaults_taken().empty() ? "" : ", ") + keys.defaults_taken();
   return keys.finish(parts.vision_type);
 }
 
@@ -255,6 +260,7 @@ base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& opt
   if (root.as_object() == nullptr) return base::Error{base::ErrorCode::kInvalid, "a JSON " + std::string(root.kind()) + ", expected the object of a config.json"};
   FLOPSIGHT_ASSIGN_OR_RETURN(const Parts parts, parts_of(root, options));
   Builder builder;
+  std::string defaults;  // taken from the model's class
   builder.model.model_type = type_of(root);
   if (!parts.text.empty()) {
     Keys keys(parts.text, parts.text_path);
@@ -262,14 +268,16 @@ base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& opt
     keys.known({"model_type"});
     find_family(parts.text_type)->read(keys, builder);
     FLOPSIGHT_RETURN_IF_ERROR(keys.finish(parts.text_type));
+    defaults = keys.defaults_taken();
   }
   if (parts.vision != nullptr) {
-    FLOPSIGHT_RETURN_IF_ERROR(read_tower(parts, options, builder));
+    FLOPSIGHT_RETURN_IF_ERROR(read_tower(parts, options, builder, defaults));
   } else if (!parts.outer.empty()) {
     builder.assume("the vision tower is not described, and not counted");
   }
   for (const std::string& key : options.ignored_keys) builder.assume("key " + base::printable(key, 80) + " is ignored, as asked");
   FLOPSIGHT_RETURN_IF_ERROR(check_size(builder.model));
+  if (!defaults.empty()) builder.assume("not given, and so the model class's defaults: " + defaults);
   return std::move(builder.model);
 }
 

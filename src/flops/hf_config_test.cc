@@ -184,6 +184,36 @@ TEST(HfConfig, spellings_and_defaults) {
   EXPECT_EQ(window_layers, 1);
 }
 
+TEST(HfConfig, what_published_configurations_leave_out_is_taken_from_the_class_and_told) {
+  std::string text = config_text("made--Gemma-3-4B");
+  for (const char* line : {"    \"num_attention_heads\": 8,\n", "    \"num_key_value_heads\": 4,\n", "    \"head_dim\": 256,\n", "    \"vocab_size\": 262208,\n"}) {
+    ASSERT_NE(text.find(line), std::string::npos) << line;
+    text.erase(text.find(line), std::string_view(line).size());
+  }
+  const auto gemma = read_hf_config(text);
+  ASSERT_TRUE(gemma.ok()) << gemma.error().message;
+  EXPECT_EQ(count_parameters(*gemma).total, 4300079472U);
+  EXPECT_EQ(gemma->assumptions.back(),
+            "not given, and so the model class's defaults: text_config.num_attention_heads 8, text_config.vocab_size 262208, text_config.num_key_value_heads 4");
+  const std::string vision = R"({"hidden_size": 1280, "in_chans": 3, "model_type": "qwen2_5_vl", "spatial_patch_size": 14, "tokens_per_second": 2})";
+  const auto qwen = read_hf_config(with("made--Qwen2.5-VL-7B", "vision_config", vision));
+  ASSERT_TRUE(qwen.ok()) << qwen.error().message;
+  EXPECT_EQ(count_parameters(*qwen).total, 8292166656U);
+}
+
+TEST(HfConfig, indexers_that_are_shared_are_run_once) {
+  std::string full = "[", shared = "[";
+  for (int i = 0; i < 78; ++i) {
+    full += i == 0 ? "\"full\"" : ", \"full\"";
+    shared += i == 0 ? "\"full\"" : ", \"shared\"";
+  }
+  const std::string glm = "zai-org--GLM-5-FP8";
+  const auto indexer = [&](const std::string& text) { return forward_cost(read_hf_config(text).value(), test::tokens(8192)).of(Part::kIndexer); };
+  EXPECT_EQ(indexer(with(glm, "indexer_types", full + "]")), indexer(config_text(glm)));
+  EXPECT_NEAR(indexer(with(glm, "indexer_types", shared + "]")) * 78, indexer(config_text(glm)), 1);
+  EXPECT_EQ(refusal(with(glm, "indexer_types", "[\"full\"]")), "indexer_types: found array, expected full or shared for each of num_hidden_layers 78");
+}
+
 TEST(HfConfig, families_are_sorted_and_documented) {
   const auto& families = known_families();
   const std::string page = base::read_file(FLOPSIGHT_SOURCE_DIR "/docs/flops.md").value();

@@ -131,13 +131,15 @@ Layer latent_attention_layer(const LatentAttentionShape& s) {
   core.latent_dim = s.kv_lora_rank;
   core.rope_dim = s.qk_rope_head_dim;
   if (s.index_topk > 0) {
+    core.mask = Mask::kTopK;
+    core.span = s.index_topk;
+  }
+  if (s.index_topk > 0 && s.owns_indexer) {
     const std::uint64_t index_in = s.q_lora_rank > 0 ? s.q_lora_rank : s.hidden;
     layer.matmuls.push_back(matmul(Operation::kIndexQuery, index_in, s.index_heads * s.index_dim));
     layer.matmuls.push_back(matmul(Operation::kIndexKey, s.hidden, s.index_dim));
     layer.matmuls.push_back(matmul(Operation::kIndexWeights, s.hidden, s.index_heads));
     extra(layer, Extra::kNorm, 2 * s.index_dim);  // a LayerNorm of the keys
-    core.mask = Mask::kTopK;
-    core.span = s.index_topk;
     core.index_heads = s.index_heads;
     core.index_dim = s.index_dim;
     core.cache_elements += s.index_dim;

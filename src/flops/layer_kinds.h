@@ -55,6 +55,7 @@ struct LatentAttentionShape {
   std::uint64_t index_topk = 0;
   std::uint64_t index_heads = 0;
   std::uint64_t index_dim = 0;
+  bool owns_indexer = true;  // false: the choice of an earlier layer is used
   Norms norms;
 };
 Layer latent_attention_layer(const LatentAttentionShape& shape);

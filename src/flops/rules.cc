@@ -173,6 +173,7 @@ CountingRules CountingRules::without_mistakes() const {
   rest.count_convolution = count_convolution;
   rest.count_output_gate = count_output_gate;
   rest.count_indexer = count_indexer;
+  rest.absorb_latent_attention = absorb_latent_attention;
   return rest;
 }
 

@@ -55,6 +55,9 @@ struct CountingRules {
   bool count_convolution = true;
   bool count_output_gate = true;
   bool count_indexer = true;
+  // Latent attention as decoding does it: queries and values meet the latent itself, 2*heads*(2*latent + rope) for each key
+  // instead of 2*heads*(d_qk + d_v). The projections cost the same for the token that is decoded.
+  bool absorb_latent_attention = false;
 
   ExpertRule experts = ExpertRule::kTopK;
   MatrixRule matrices = MatrixRule::kAsBuilt;

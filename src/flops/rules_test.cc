@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "flops/adapters.h"
+#include "flops/conventions.h"
 #include "flops/count.h"
 #include "flops/test_models.h"
 
@@ -155,6 +156,16 @@ TEST(Rules, adapters_taken_for_full_training) {
     EXPECT_NEAR(train_cost(*model, workload, rules).total() / train_cost(*model, workload).total(), ratio, 0.01) << name;
     EXPECT_DOUBLE_EQ(train_cost(*model, workload, rules).total(), train_cost(model_of(name), workload).total());
   }
+}
+
+TEST(Rules, what_others_print_for_adapters) {
+  const Model whole = model_of(kLlama8);
+  const Model adapted = *with_adapters(whole, {16, {"q", "v"}});
+  const auto train = [](const char* name, const Model& model) { return *find_convention(name)->cost(model, tokens(4096)).flops_train; };
+  for (const char* name : {"megatron", "megatron_bridge", "maxtext", "verl", "levanter"}) EXPECT_EQ(train(name, adapted), train(name, whole)) << name;
+  EXPECT_EQ(find_convention("nemo")->cost(adapted, tokens(4096)).absent_reason, "NeMo refuses to count training of adapters");
+  EXPECT_NEAR(train("litgpt", adapted) / train("litgpt", whole), 43.0 / 59, 0.01);  // 4N + 5 of attention for 6N + 5
+  EXPECT_LT(train("audit_causal", adapted), 0.71 * train("audit_causal", whole));
 }
 
 TEST(Rules, mistakes_are_told_from_ways_of_counting) {
