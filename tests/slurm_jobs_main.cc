@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "schedulers/job_json.h"
+#include "schedulers/place.h"
 #include "schedulers/slurm.h"
 #include "serve/slurm_query.h"
 

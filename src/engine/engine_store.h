@@ -64,6 +64,7 @@ class EngineStore : public store::Store {
   base::Status add(const store::GpuCell& cell, store::ModelId model) override;
   base::Status commit(const Checkpoint& checkpoint) override;
   void roll_back() override;
+  units::Seconds slot() const override { return local_.store->slot(); }
   void mark_simulated() override { local_.store->mark_simulated(); }
   bool simulated() const override { return local_.store->simulated(); }
   std::uint32_t log_segment() const override { return local_.store->log_segment(); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "jobs/label_rules.h"
+
 namespace flopsight::jobs {
 namespace {
 
@@ -19,8 +21,6 @@ bool fill_in(samples::Holder& known, const samples::Holder& other) {
   }
   return true;
 }
-
-std::string short_host(const std::string& host) { return host.substr(0, host.find('.')); }
 
 }  // namespace
 

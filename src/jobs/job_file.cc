@@ -290,7 +290,7 @@ bool JobRecord::holds(const samples::GpuIdentity& gpu) const {
   }
   const bool host_matches = std::any_of(
       hosts.begin(), hosts.end(), [&](const auto& host) { return same_host(host, gpu.host); });
-  if (!host_matches) return false;
+  if (!host_matches || (is_of_instances && gpu.mig_instance.empty())) return false;
   if (gpu_indices.empty() && gpu_bus_ids.empty()) return gpu_uuids.empty();
   if (!gpu.pci_bus_id.empty() && std::any_of(gpu_bus_ids.begin(), gpu_bus_ids.end(),
                                              same(samples::normalized_bus_id, gpu.pci_bus_id))) {

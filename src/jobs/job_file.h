@@ -28,6 +28,7 @@ struct JobRecord {
   std::vector<std::string> gpu_indices;
   std::vector<std::string> gpu_uuids;
   std::vector<std::string> gpu_bus_ids;  // PCI
+  bool is_of_instances = false;          // indices are of MIG instances (index_map of the rules), never of whole GPUs
   std::optional<units::Instant> start;
   std::optional<units::Instant> end;
   std::string rule = "jobs_file";  // shown as "attributed by"

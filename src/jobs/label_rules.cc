@@ -216,9 +216,10 @@ LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
     facts.gpu.host = std::string(without_port(facts.gpu.host));
   }
   if (const auto host = index_map_.find(facts.gpu.host); host != index_map_.end()) {
-    if (const auto to = host->second.find(facts.gpu.index); to != host->second.end()) {
-      facts.gpu.index = to->second;
-    }
+    auto to = host->second.end();
+    if (!facts.gpu.mig_instance.empty()) to = host->second.find(facts.gpu.index + "/" + facts.gpu.mig_instance);
+    if (to == host->second.end()) to = host->second.find(facts.gpu.index);
+    if (to != host->second.end()) facts.gpu.index = to->second;
   }
   for (const HolderRule& rule : holders_) {
     const std::string_view job = value_of(labels, rule.job);
@@ -244,6 +245,16 @@ bool LabelRules::ignores(std::string_view raw_metric, std::string_view driver_ve
   return std::any_of(ignore_.begin(), ignore_.end(), [&](const IgnoreRule& rule) {
     return rule.metric == raw_metric && driver_version.starts_with(rule.driver_version_prefix);
   });
+}
+
+bool LabelRules::maps_instance(std::string_view host, std::string_view index) const {
+  for (const auto& [name, pairs] : index_map_) {
+    if (!same_host(name, host)) continue;
+    for (const auto& [from, to] : pairs) {
+      if (to == index && from.find('/') != std::string::npos) return true;
+    }
+  }
+  return false;
 }
 
 std::vector<std::string> LabelRules::label_names() const {
@@ -310,5 +321,7 @@ bool same_host(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return !a.empty() && b.starts_with(a) && b[a.size()] == '.';
 }
+
+std::string short_host(std::string_view host) { return std::string(host.substr(0, host.find('.'))); }
 
 }  // namespace flopsight::jobs

@@ -55,8 +55,8 @@ class LabelRules {
   // A JSON object; a key that is there replaces the built-in list of that name, the others stay. Keys:
   // holders [{rule, job, namespace, container, is_pod}], user, team, host, uuid, mig_instance, mig_profile,
   // index, pci_bus_id, model, driver_version (lists of label names), exporter_pods (globs), ignore_metrics
-  // [{metric, driver_version}], index_map {host: {index in the scrape: index in the jobs file}},
-  // bridge_intervals.
+  // [{metric, driver_version}], index_map {host: {index in the scrape: index in the jobs file}}, where "0/7" is MIG
+  // instance 7 of GPU 0, bridge_intervals.
   // Errors: kInvalid naming the key and what was expected; an unknown key is an error.
   static base::Result<LabelRules> parse(std::string_view json);
 
@@ -67,6 +67,9 @@ class LabelRules {
 
   // How many scrape intervals of missing job labels between two samples of one job are bridged.
   double bridge_intervals() const { return bridge_intervals_; }
+
+  // Whether the index map says which MIG instance of the host this index is.
+  bool maps_instance(std::string_view host, std::string_view index) const;
 
   const std::vector<HolderRule>& holders() const { return holders_; }
   // Every label name that can matter, for grouping on a server.
@@ -91,5 +94,6 @@ bool glob_matches(std::string_view pattern, std::string_view text);
 // Host names are equal when they are the same, or when one is the short form of the other ("n1" and
 // "n1.cluster.example"); a common prefix ("n1", "n10") is not enough.
 bool same_host(std::string_view a, std::string_view b);
+std::string short_host(std::string_view host);
 
 }  // namespace flopsight::jobs

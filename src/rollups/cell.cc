@@ -191,6 +191,14 @@ void Cell::merge(const Cell& other) {
   (*this)[CellField::kOfuLast] = later.second;
 }
 
+Cell Cell::negated() const {
+  Cell out;
+  for (std::size_t i = 0; i < kCellFieldCount; ++i) {
+    if (kFields[i].merge == Merge::kSum) out.values_[i] = static_cast<std::int64_t>(-static_cast<std::uint64_t>(values_[i]));
+  }
+  return out;
+}
+
 std::int64_t to_fixed(CellField field, double value) {
   const std::int64_t quantum = kFields[static_cast<std::size_t>(field)].quantum;
   return std::llround(value / static_cast<double>(quantum)) * quantum;

@@ -96,6 +96,8 @@ class Cell {
   bool has(CellField field) const;
   std::int64_t allocated_microseconds() const;  // measured and not
   void merge(const Cell& other);
+  // What merges with this one to sums of nothing; extremes are of nothing.
+  Cell negated() const;
   bool operator==(const Cell&) const = default;
 
   std::span<const std::int64_t> values() const { return values_; }

@@ -33,8 +33,11 @@ constexpr CodeText kCodes[] = {
     {"endpoint_down", "an endpoint did not answer: its GPUs are unmeasured"},
     {"exporter_pod_ignored", "pod labels that name the exporter itself were not taken for a job"},
     {"gpu_without_uuid", "identified by host and index, which are not the same in every tool"},
+    {"held_instances_not_placed",
+     "a scheduler gave the job MIG instances, and which they are is not known: index_map in the rules can say it"},
     {"held_not_attributed",
-     "a scheduler gave the job more GPU time than was attributed to it: it may be among the time of no job"},
+     "a scheduler gave the job more GPU time than was attributed to it: which GPUs of their host it had was not said, or only after "
+     "the slots at its begin and end were closed; that time is among the time of no job"},
     {"held_not_seen", "GPU time that a scheduler gave the job and no sample was of: unmeasured"},
     {"holder_after_end", "samples labelled with a job after the end that its scheduler or jobs file tells: not the job's"},
     {"label_gap_bridged",

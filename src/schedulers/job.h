@@ -110,17 +110,4 @@ struct Parsed {
 };
 inline constexpr std::size_t kProblemsMax = 100;
 
-// A job as records for jobs::JobTable, one for each allocation: `job` is the raw id, `namespace`
-// the cluster, `team` the account.
-struct Placement {
-  std::vector<jobs::JobRecord> records;
-  std::uint32_t gpus_unplaced = 0;  // held, and not said which of their host's; in no record
-  std::string reason;               // why, in a few words; empty when all were placed
-};
-
-// Which GPUs of a host are known from the scheduler's indices, or because the job holds all that
-// `nodes` gives the host; nothing else is guessed. MIG instances are not placed: Slurm counts them
-// in an order that no exporter knows.
-Placement to_records(const Job& job, const std::vector<Node>& nodes = {});
-
 }  // namespace flopsight::schedulers

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "schedulers/place.h"
 #include "schedulers/slurm.h"
 
 namespace flopsight::schedulers::test {
@@ -23,8 +24,12 @@ inline int check_reader(Read read, const std::uint8_t* data, std::size_t size) {
     if (job.id.empty() || job.state.empty()) __builtin_trap();
     if (job.start && job.end && *job.end < *job.start) __builtin_trap();
     if (!job.start && (job.gpu_count || !job.allocations.empty())) __builtin_trap();
-    if (to_records(job, parsed->nodes).records.size() > job.allocations.size())
-      __builtin_trap();
+    if (to_records(job).records.size() > job.allocations.size()) __builtin_trap();
+  }
+  HostGpus hosts;
+  for (const Node& node : parsed->nodes) hosts[node.name] = node.gpu_count.value_or(0);
+  for (const Placement& placement : place_jobs(parsed->jobs, hosts, nullptr)) {
+    if (placement.gpus_unplaced > 0 && (placement.reason.empty() || placement.is_by_elimination)) __builtin_trap();
   }
   return 0;
 }

@@ -18,6 +18,8 @@ using base::Status;
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kForgetAtOnce = 5'000;
 constexpr std::int64_t kNoEnd = INT64_MAX;
+// Slots wait longer than this for who tells of them (rollup.late).
+constexpr units::Seconds kToldInTime{60};
 
 // Columns of scheduler_jobs are for people and for looking up; what is read back is `told`, the
 // whole job as JSON.
@@ -56,6 +58,13 @@ CREATE VIEW reported AS SELECT s.job, s.namespace, s.source, s.format, r.attempt
   FROM reported_steps r JOIN reported_sources s ON s.id = r.source_id;
 )sql";
 
+// Came later, and does not matter to programs that do not know it.
+constexpr const char* kLateJobs = R"sql(
+CREATE TABLE IF NOT EXISTS late_jobs(
+  cluster TEXT NOT NULL, id TEXT NOT NULL, start_unix_milliseconds INTEGER NOT NULL,
+  PRIMARY KEY(start_unix_milliseconds, cluster, id)) WITHOUT ROWID;
+)sql";
+
 Status prepare(Database& database, bool read_only) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t version, number(database, "PRAGMA user_version"));
   if (version > kVersion) {
@@ -63,10 +72,11 @@ Status prepare(Database& database, bool read_only) {
                                               ", this program knows up to " +
                                               std::to_string(kVersion)};
   }
-  if (read_only || version == kVersion) return {};
+  if (read_only) return {};
+  if (version == kVersion) return database.execute(kLateJobs);
   FLOPSIGHT_RETURN_IF_ERROR(
       database.execute("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"));
-  return database.execute(std::string("BEGIN IMMEDIATE;") + kTables +
+  return database.execute(std::string("BEGIN IMMEDIATE;") + kTables + kLateJobs +
                           "PRAGMA user_version = " + std::to_string(kVersion) + "; COMMIT;");
 }
 
@@ -129,11 +139,14 @@ Status JobBook::put_job(const schedulers::Job& seen, units::Instant now, Put& pu
   find.bind(3, seen.start->unix_milliseconds);
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_known, find.step());
   schedulers::Job job = seen;
+  bool has_other_gpus = !is_known;
   if (is_known) {
     FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob known, told_in(find, 0));
+    const std::vector<schedulers::Allocation> before = known.job.allocations;
     const bool changed = schedulers::merge_into(known.job, seen);
     ++(changed ? put.changed : put.unchanged);
     job = std::move(known.job);
+    has_other_gpus = job.allocations != before;
   } else {
     if (jobs_total_ + put.added >= options_.jobs_max) {
       return Error{ErrorCode::kLimit,
@@ -161,7 +174,14 @@ Status JobBook::put_job(const schedulers::Job& seen, units::Instant now, Put& pu
   }
   write.bind(11, job.is_mig() ? 1 : 0);
   write.bind_text(12, base::json::dump(schedulers::to_json(job), 0));
-  return write.run();
+  FLOPSIGHT_RETURN_IF_ERROR(write.run());
+  const bool holds_gpus = job.gpu_count != 0U && !job.allocations.empty();
+  if (!has_other_gpus || !holds_gpus || (now - *job.start).value < kToldInTime.value) return {};
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement late, database_.prepare("INSERT OR IGNORE INTO late_jobs VALUES(?, ?, ?)"));
+  late.bind_text(1, job.cluster);
+  late.bind_text(2, job.id);
+  late.bind(3, job.start->unix_milliseconds);
+  return late.run();
 }
 
 Result<JobBook::Put> JobBook::put_jobs(std::span<const schedulers::Job> jobs, units::Instant now) {
@@ -225,6 +245,45 @@ Result<std::vector<RunRow>> JobBook::run_rows(units::Window window) {
     if (!find.is_null(7)) run.gpu_count = static_cast<std::uint32_t>(find.integer(7));
     run.is_mig = find.integer(8) != 0;
   }
+}
+
+Result<std::vector<ToldJob>> JobBook::late_jobs(std::uint64_t limit) {
+  const std::scoped_lock lock(mutex_);
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      Statement find, database_.prepare("SELECT s.told, s.told_unix_milliseconds FROM late_jobs l JOIN scheduler_jobs s "
+                                        "USING(cluster, id, start_unix_milliseconds) ORDER BY l.start_unix_milliseconds LIMIT ?"));
+  find.bind(1, static_cast<std::int64_t>(limit));
+  std::vector<ToldJob> out;
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+    if (!row) return out;
+    FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob told, told_in(find, 0));
+    out.push_back(std::move(told));
+  }
+}
+
+Status JobBook::drop_late(std::span<const ToldJob> jobs) {
+  const std::scoped_lock lock(mutex_);
+  return in_transaction(database_, [&]() -> Status {
+    FLOPSIGHT_ASSIGN_OR_RETURN(
+        Statement drop, database_.prepare("DELETE FROM late_jobs WHERE cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
+    for (const ToldJob& told : jobs) {
+      drop.bind_text(1, told.job.cluster);
+      drop.bind_text(2, told.job.id);
+      drop.bind(3, told.job.start->unix_milliseconds);
+      FLOPSIGHT_RETURN_IF_ERROR(drop.run());
+    }
+    return {};
+  });
+}
+
+Status JobBook::look_again(units::Instant since) {
+  const std::scoped_lock lock(mutex_);
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      Statement put, database_.prepare("INSERT OR IGNORE INTO late_jobs SELECT cluster, id, start_unix_milliseconds FROM scheduler_jobs "
+                                       "WHERE end_unix_milliseconds > ? AND (gpu_count IS NULL OR gpu_count > 0)"));
+  put.bind(1, since.unix_milliseconds);
+  return put.run();
 }
 
 Result<std::vector<ToldJob>> JobBook::runs(std::string_view id,
@@ -350,6 +409,7 @@ Result<bool> JobBook::forget(units::Instant before) {
           "DELETE FROM reported_steps WHERE (source_id, attempt, number) IN (SELECT source_id, "
           "attempt, number FROM reported_steps "
           "WHERE unix_milliseconds < ?1 LIMIT ?2)",
+          "DELETE FROM late_jobs WHERE start_unix_milliseconds < ?1 AND ?2 > 0",
           "DELETE FROM pod_owners WHERE told_unix_milliseconds < ?1 AND ?2 > 0"}) {
       FLOPSIGHT_ASSIGN_OR_RETURN(Statement remove, database_.prepare(sql));
       remove.bind(1, before.unix_milliseconds);

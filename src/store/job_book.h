@@ -90,6 +90,12 @@ class JobBook {
   base::Result<std::vector<ToldJob>> jobs(units::Window window, std::uint64_t limit);
   // Held at some time in the window, ascending by cluster, id and start.
   base::Result<std::vector<RunRow>> run_rows(units::Window window);
+  // Runs that were told, or told to have other GPUs, when they had begun some time ago: rollups may have been closed without them. They stay
+  // in this list until they are dropped from it. Ascending by start, at most `limit`.
+  base::Result<std::vector<ToldJob>> late_jobs(std::uint64_t limit);
+  base::Status drop_late(std::span<const ToldJob> jobs);
+  // Puts all runs that held GPUs at or after `since` into the list: more is known of hosts than when they were told.
+  base::Status look_again(units::Instant since);
   // All runs of an id; of every cluster when none is given.
   base::Result<std::vector<ToldJob>> runs(std::string_view id,
                                           const std::optional<std::string>& cluster);

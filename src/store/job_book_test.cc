@@ -195,6 +195,37 @@ TEST_F(JobBookTest, a_damaged_file_is_put_aside_and_said) {
   EXPECT_TRUE(held(0, 10).empty());
 }
 
+TEST_F(JobBookTest, lists_jobs_that_were_told_late_until_they_are_dropped) {
+  const auto on = [](Job job, std::vector<std::string> indices) {
+    job.gpu_count = 1;
+    job.allocations = {{{"n1"}, std::move(indices), 1}};
+    return job;
+  };
+  const auto late = [&] {
+    std::vector<std::string> ids;
+    for (const ToldJob& told : *book_->late_jobs(100)) ids.push_back(told.job.id);
+    return ids;
+  };
+  using Ids = std::vector<std::string>;
+  Job none = job("without GPUs", 100);
+  none.gpu_count = 0;
+  put({on(job("in time", 990), {"0"}), on(job("late", 900), {"0"}), on(job("later", 100, 200), {}), none});
+  EXPECT_EQ(late(), (Ids{"later", "late"}));
+  EXPECT_EQ(book_->late_jobs(1)->size(), 1U);
+  open();
+  ASSERT_TRUE(book_->drop_late(*book_->late_jobs(100)).ok());
+  EXPECT_EQ(late(), Ids{});
+  // The same again is no news; its GPUs are.
+  put({on(job("late", 900, 950), {"0"}), on(job("later", 100, 200), {})});
+  EXPECT_EQ(late(), Ids{});
+  put({on(job("later", 100, 200), {"3"})});
+  EXPECT_EQ(late(), Ids{"later"});
+  ASSERT_TRUE(book_->look_again(Instant{940'000}).ok());
+  EXPECT_EQ(late(), (Ids{"later", "late", "in time"}));
+  ASSERT_TRUE(book_->forget(Instant{500'000}).ok());
+  EXPECT_EQ(late(), (Ids{"late", "in time"}));
+}
+
 TEST_F(JobBookTest, keeps_notes) {
   EXPECT_FALSE(*book_->note("log /a"));
   ASSERT_TRUE(book_->put_note("log /a", "12").ok());

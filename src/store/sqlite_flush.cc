@@ -41,6 +41,12 @@ base::Status SqliteStore::add(const GpuCell& cell, ModelId model) {
     gpu.first = start;
     gpu.first_changed = true;
   }
+  if (cell.job != 0) extend_span(cell);
+  return add_cell(cell, model);
+}
+
+base::Status SqliteStore::add_cell(const GpuCell& cell, ModelId model) {
+  const std::int64_t start = cell.slot_start.unix_milliseconds;
   JobCell& merged = job_cells_[{start, cell.job, model}];
   merged.job = cell.job;
   merged.model = model;
@@ -50,7 +56,6 @@ base::Status SqliteStore::add(const GpuCell& cell, ModelId model) {
   if (measured > 0) {
     merged.spread.add(static_cast<double>(cell.cell[CellField::kDelivered]) / static_cast<double>(measured), measured);
   }
-  if (cell.job != 0) extend_span(cell);
   if (new_names_.size() >= kNamesHeldMax) FLOPSIGHT_RETURN_IF_ERROR(write_gpu_names());
   const std::uint32_t group = cell.gpu / kGroupSize;
   if (gpu_cells_held_ >= kCellsHeldMax && gpu_cells_.count(group) == 0) {

@@ -41,7 +41,11 @@ base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window
   }
   FLOPSIGHT_RETURN_IF_ERROR(read_found(std::move(found), take));
   std::vector<GpuTotal> totals;
-  for (auto& [key, cell] : merged) totals.push_back({key.first, key.second, cell});
+  for (auto& [key, cell] : merged) {
+    // What was nobody's and is a job's now.
+    if (key.second == 0 && cell.allocated_microseconds() == 0 && cell[rollups::CellField::kCellCount] == 0) continue;
+    totals.push_back({key.first, key.second, cell});
+  }
   return totals;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // The embedded store's parts: ids and flushes (sqlite_store.cc), reading (sqlite_read.cc, sqlite_members.cc), housekeeping
-// (sqlite_maintain.cc).
+// (sqlite_maintain.cc), and what is given to a job that was told of late (sqlite_give.cc).
 
 #include <map>
 #include <optional>
@@ -62,6 +62,9 @@ class SqliteStore : public Store {
   base::Status add(const GpuCell& cell, ModelId model) override;
   base::Status commit(const Checkpoint& checkpoint) override;
   void roll_back() override;
+  base::Result<std::vector<GpuCell>> unheld(const std::vector<GpuId>& gpus, units::Window window) override;
+  base::Status give(std::span<const GpuCell> cells, JobId job, ModelId model) override;
+  units::Seconds slot() const override { return options_.slot; }
   void mark_simulated() override { simulated_ = true; }
   bool simulated() const override { return simulated_; }
   std::uint32_t log_segment() const override { return log_segment_; }
@@ -105,6 +108,7 @@ class SqliteStore : public Store {
   using JobKey = std::tuple<std::int64_t, JobId, ModelId>;  // slot start first
   using Merged = std::map<JobKey, JobCell>;
 
+  base::Status add_cell(const GpuCell& cell, ModelId model);
   base::Status write_names();
   base::Status write_gpu_names();
   base::Status write_gpu_group(std::uint32_t group);

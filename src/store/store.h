@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,6 +130,22 @@ class Store : public Reader {
   };
   virtual base::Status commit(const Checkpoint& checkpoint) = 0;
   virtual void roll_back() = 0;
+
+  // What nobody held of GPUs: cells of slots as they were closed that lie wholly in the window, ascending by GPU and time. Coarser ones are left
+  // out. kUnsupported where what is written cannot be given to somebody else.
+  virtual base::Result<std::vector<GpuCell>> unheld(const std::vector<GpuId>& gpus, units::Window window) {
+    static_cast<void>(gpus);
+    static_cast<void>(window);
+    return base::Error{base::ErrorCode::kUnsupported, "what is written cannot be given to another job"};
+  }
+  // In a flush, instead of add(): gives such cells of one GPU, ascending, to a job. How nobody's time was spread stays as it was.
+  virtual base::Status give(std::span<const GpuCell> cells, JobId job, ModelId model) {
+    static_cast<void>(cells);
+    static_cast<void>(job);
+    static_cast<void>(model);
+    return base::Error{base::ErrorCode::kUnsupported, "what is written cannot be given to another job"};
+  }
+  virtual units::Seconds slot() const = 0;
 
   // Stays so, and is written with the next flush.
   virtual void mark_simulated() = 0;

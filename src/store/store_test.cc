@@ -115,6 +115,7 @@ class StoreTest : public testing::Test {
   std::unique_ptr<Store> store_;
   std::vector<Put> all_;
   std::map<GpuId, std::int64_t> closed_;
+  std::size_t given_ = 0;
 };
 
 TEST_F(StoreTest, totals_of_any_window_equal_a_sum_of_cells_through_flushes_restarts_and_housekeeping) {
@@ -162,6 +163,76 @@ TEST_F(StoreTest, totals_of_any_window_equal_a_sum_of_cells_through_flushes_rest
   for (const GpuTotal& total : *gpus) sum.merge(total.cell);
   for (const Put& p : all_) expected.merge(p.cell);
   EXPECT_EQ(sum, expected);
+}
+
+// Sums only: extremes of nobody's stay what they were.
+std::map<std::string, std::vector<std::int64_t>> sums_of(const std::map<std::string, Cell>& totals) {
+  std::map<std::string, std::vector<std::int64_t>> out;
+  for (const auto& [name, cell] : totals) {
+    std::vector<std::int64_t> sums;
+    bool is_any = false;
+    for (std::size_t i = 0; i < rollups::kCellFieldCount; ++i) {
+      if (rollups::cell_fields()[i].merge != rollups::Merge::kSum) continue;
+      sums.push_back(cell[static_cast<CellField>(i)]);
+      is_any = is_any || sums.back() != 0;
+    }
+    if (is_any) out[name] = std::move(sums);
+  }
+  return out;
+}
+
+TEST_F(StoreTest, what_is_given_to_a_job_afterwards_is_as_if_it_had_been_its_from_the_start) {
+  std::mt19937_64 random(11);
+  job("a"), job("b");
+  const auto is_late = [](int n, std::int64_t minute) { return n < 3 && minute >= 50 && minute < 170; };
+  for (std::int64_t minute = 0; minute < 240; ++minute) {
+    ASSERT_TRUE(store_->begin().ok());
+    // Of the third, somebody had a part.
+    for (int n = 0; n < 5; ++n) put(n, n == 4 || (n == 2 && minute % 3 == 0) ? "a" : "", kDay + minute * kMinute, random);
+    commit(static_cast<std::uint32_t>(minute + 1));
+  }
+  const auto give = [&] {
+    const auto cells = store_->unheld({gpu(0), gpu(1), gpu(2), gpu(4)}, {{kDay + 50 * kMinute - 1}, {kDay + 170 * kMinute + 30'000}});
+    ASSERT_TRUE(cells.ok());
+    ASSERT_TRUE(store_->begin().ok());
+    ASSERT_TRUE(store_->give(*cells, job("b"), model()).ok());
+    ASSERT_TRUE(store_->commit({store_->log_segment(), {}}).ok());
+    EXPECT_EQ(cells->size(), given_ == 0 ? 2 * 120 + 80 : 0U) << "whole slots of nobody, once";
+    given_ += cells->size();
+  };
+  give();
+  for (Put& p : all_) {
+    if (p.job.empty() && is_late(p.gpu, (p.slot_start - kDay) / kMinute)) p.job = "b";
+  }
+  const auto check = [&](std::int64_t grain) {
+    for (int round = 0; round < 40; ++round) {
+      const std::int64_t start = static_cast<std::int64_t>(random() % 240) / grain * grain, length = static_cast<std::int64_t>(random() % 240);
+      const Window window{{kDay + start * kMinute}, {kDay + (start + length) / grain * grain * kMinute}};
+      EXPECT_EQ(sums_of(totals(window)), sums_of(oracle(window))) << start << " + " << length;
+    }
+    const Window late{{kDay + 50 * kMinute}, {kDay + 170 * kMinute}};
+    const auto members = store_->members(late, job("b"));
+    EXPECT_EQ(members->at(0).gpus, (std::vector<GpuId>{gpu(0), gpu(1), gpu(2)}));
+    EXPECT_EQ(members->at(0).ever.start, late.start);
+    for (const GpuTotal& total : *store_->gpu_totals(late, std::nullopt)) EXPECT_NE(total.job == 0 && total.gpu != gpu(3), true) << total.gpu;
+    EXPECT_EQ(store_->gpu_totals(late, job("b"))->size(), 3U);
+  };
+  check(1);
+  EXPECT_EQ(store_->log_segment(), 240U);
+  give();
+  reopen();
+  check(1);
+  // It goes on as any other.
+  ASSERT_TRUE(store_->begin().ok());
+  put(0, "b", kDay + 240 * kMinute, random);
+  commit(241);
+  check(1);
+  while (store_->maintain(Instant{kDay + 6 * 3'600'000}, Retention{}).value()) {
+  }
+  check(1);
+  while (store_->maintain(Instant{kDay + 9 * 86'400'000}, Retention{}).value()) {
+  }
+  check(10);
 }
 
 TEST_F(StoreTest, a_late_slot_of_an_hour_that_was_merged_adds_up) {

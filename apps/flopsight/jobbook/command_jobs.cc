@@ -1,5 +1,6 @@
 #include "jobbook/command_jobs.h"
 
+#include <cmath>
 #include <ostream>
 
 #include "base/file.h"
@@ -11,6 +12,7 @@
 #include "serve/answer.h"
 #include "serve/job_answers.h"
 #include "serve/job_service.h"
+#include "serve/late_jobs.h"
 #include "store/disk.h"
 #include "store/store.h"
 #include "views/jobs_table.h"
@@ -58,6 +60,26 @@ void say_problems(const schedulers::Parsed& parsed, const Env& env) {
   }
 }
 
+// Where no service does it: what is stored and was nobody's becomes the GPU time of these jobs.
+Result<double> attribute_stored(const std::string& folder, JobService& service) {
+  const auto lock = store::FolderLock::take(folder);
+  if (!lock.ok()) return 0.0;  // a service runs on it
+  store::SqliteStoreOptions how;
+  how.read_only = true;
+  {
+    const auto stored = store::open_sqlite_store(folder, how);
+    if (!stored.ok()) return stored.error().code == base::ErrorCode::kNotFound ? Result<double>(0.0) : stored.error();
+    how.slot = (*stored)->slot();
+  }
+  how.read_only = false;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> store, store::open_sqlite_store(folder, how));
+  LateJobs late(service);
+  for (bool more = true; more;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(more, late.step(*store));
+  }
+  return late.gpu_seconds() / 3600;
+}
+
 int run_import(const JobsArguments& a, const Env& env) {
   std::optional<base::Zone> zone;
   if (!a.zone.empty()) {
@@ -69,12 +91,14 @@ int run_import(const JobsArguments& a, const Env& env) {
   if (const base::Status read = read_all(a, zone ? &*zone : nullptr, parsed); !read.ok()) return fail(read.error(), env);
   say_problems(parsed, env);
   store::JobBook::Put put;
+  double attributed_gpu_hours = 0;
   if (!a.dry_run) {
     const auto kept = [&]() -> base::Status {
       FLOPSIGHT_RETURN_IF_ERROR(store::real_disk().make_folder(a.store));
       FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<JobService> service, JobService::open(a.store, false));
-      FLOPSIGHT_RETURN_IF_ERROR(service->tell_nodes(parsed.nodes));
+      FLOPSIGHT_RETURN_IF_ERROR(service->tell_nodes(parsed.nodes, env.now()));
       FLOPSIGHT_ASSIGN_OR_RETURN(put, service->tell(parsed.jobs, env.now()));
+      FLOPSIGHT_ASSIGN_OR_RETURN(attributed_gpu_hours, attribute_stored(a.store, *service));
       return {};
     }();
     if (!kept.ok()) return fail(kept.error(), env);
@@ -92,6 +116,7 @@ int run_import(const JobsArguments& a, const Env& env) {
                                        {"changed", put.changed},
                                        {"unchanged", put.unchanged},
                                        {"not_started", put.not_started},
+                                       {"attributed_gpu_hours", attributed_gpu_hours},
                                        {"steps_skipped", static_cast<std::uint64_t>(parsed.steps_skipped)},
                                        {"problem_count", static_cast<std::uint64_t>(parsed.problem_count)},
                                        {"problems", std::move(problems)}})
@@ -104,6 +129,9 @@ int run_import(const JobsArguments& a, const Env& env) {
   }
   env.out << parsed.jobs.size() << " jobs read: " << put.added << " new, " << put.changed << " changed, " << put.unchanged
           << " known already, " << put.not_started << " not started yet\n";
+  if (attributed_gpu_hours > 0) {
+    env.out << base::json::number_text(std::round(attributed_gpu_hours * 100) / 100) << " GPU-hours of the store that were nobody's are theirs now\n";
+  }
   return kExitDone;
 }
 

@@ -46,6 +46,37 @@ TEST(Jobs, files_of_three_kinds_are_told_apart) {
   EXPECT_EQ(answer.out, "2 jobs read: 2 new, 0 changed, 0 known already, 0 not started yet\n");
 }
 
+TEST(Jobs, imported_after_the_samples_have_the_time_that_was_nobodys) {
+  const test::TempFolder folder;
+  const std::string store = folder.path() + "/s";
+  const auto gpu = [](const std::string& uuid, const std::string& index) {
+    const std::string labels = test::h100(uuid, "n1", index, "");
+    return test::series(test::kTensor, labels, 15, test::times(240, "0.5")) + test::series(test::kClock, labels, 15, test::times(240, "1500"));
+  };
+  const std::string samples = folder.write("a.prom", gpu("GPU-a", "0") + gpu("GPU-b", "1"));
+  ASSERT_EQ(run_program({"import", "--store", store, "--file", samples}).exit_code, 0);
+  // The whole host from 10:10 to 10:40; that it has two GPUs is told afterwards.
+  const std::string sacct = folder.write("sacct.txt", "JobIDRaw|State|Start|End|AllocTRES|NodeList\n"
+                                                      "7|COMPLETED|2026-11-29T10:10:00|2026-11-29T10:40:00|gres/gpu=2|n1\n");
+  const test::Answer jobs = run_program({"jobs", "import", "--store", store, "--cluster", "c1", "--zone", "UTC", sacct});
+  EXPECT_EQ(jobs.exit_code, 0) << jobs.err;
+  EXPECT_EQ(jobs.out, "1 jobs read: 1 new, 0 changed, 0 known already, 0 not started yet\n");
+  const std::string nodes = folder.write("nodes.txt", "NodeName=n1 State=IDLE Gres=gpu:2 CfgTRES=cpu=8,gres/gpu=2\n");
+  const test::Answer hosts = run_program({"jobs", "import", "--store", store, nodes});
+  EXPECT_EQ(hosts.exit_code, 0) << hosts.err;
+  EXPECT_THAT(hosts.out, HasSubstr("1 GPU-hours of the store that were nobody's are theirs now\n"));
+  const test::Answer report = run_program({"report", "--store", store, "--start", "2026-11-29T10:00:00Z", "--end", "2026-11-29T11:00:00Z", "--format", "json"});
+  ASSERT_EQ(report.exit_code, 0) << report.err;
+  const auto json = base::json::parse(report.out);
+  ASSERT_TRUE(json.ok());
+  for (const base::json::Value& group : *json->find("groups")->as_array()) {
+    const bool is_job = !group.find("key")->find("job")->is_null();
+    EXPECT_NEAR(test::number(group, "gpu_hours_allocated"), 1, 0.01) << is_job;
+    EXPECT_NEAR(test::number(group, "ofu_ratio"), 0.5 * 1500 / 1830, 1e-4);
+  }
+  EXPECT_EQ(json->find("groups")->as_array()->size(), 2U);
+}
+
 TEST(Jobs, mistakes_get_one_line) {
   const test::TempFolder folder;
   const std::string odd = folder.write("odd.txt", "this is no output of any scheduler\n");

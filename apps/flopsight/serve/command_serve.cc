@@ -14,6 +14,7 @@
 #include "serve/demo_fleet.h"
 #include "serve/ingest.h"
 #include "serve/job_service.h"
+#include "serve/late_jobs.h"
 #include "jobs/job_file.h"
 #include "parse_file.h"
 #include "serve/routes.h"
@@ -216,6 +217,8 @@ class Service {
     FLOPSIGHT_ASSIGN_OR_RETURN(ingest_, Ingest::open(std::move(options), loaded_.rules));
     for (const std::string& note : ingest_->take_notes()) say(env_, note);
     FLOPSIGHT_ASSIGN_OR_RETURN(jobs_, JobService::open(loaded_.config.store, false));
+    jobs_->use_rules(loaded_.rules);
+    late_ = std::make_unique<LateJobs>(*jobs_);
     if (!jobs_->book().damage().empty()) say(env_, jobs_->book().damage());
     FLOPSIGHT_RETURN_IF_ERROR(read_jobs_file());
     attribute(env_.now());
@@ -262,7 +265,7 @@ class Service {
       }
       if ((now - forgotten_).value > 3600) forget(now);
       // The store is free in between, for questions.
-      if (ingest_->maintain(now)) continue;
+      if (attribute_late() || ingest_->maintain(now)) continue;
     }
   }
 
@@ -286,6 +289,16 @@ class Service {
     const std::int64_t slot = std::llround(c.rollup_slot.value * 1000);
     const std::int64_t delay = std::llround((slot_wait(c).value + c.scrape_interval.value + 5) * 1000);
     return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
+  }
+
+  // A piece of what was closed before its job was told of. True: there is more.
+  bool attribute_late() {
+    Ingest::StoreHandle store = ingest_->store();
+    const auto more = late_->step(*store);
+    const std::string trouble = more.ok() ? "" : "jobs that were told late: " + more.error().message;
+    if (trouble != late_trouble_ && !trouble.empty()) say(env_, trouble);
+    late_trouble_ = trouble;
+    return more.ok() && *more;
   }
 
   // Jobs and steps as old as the oldest rollups.
@@ -385,6 +398,8 @@ class Service {
   std::unique_ptr<JobService> jobs_;
   std::vector<jobs::JobRecord> jobs_file_;
   units::Instant forgotten_;
+  std::unique_ptr<LateJobs> late_;
+  std::string late_trouble_;
   std::unique_ptr<Telling> telling_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Delivery> delivery_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jobs/job_name.h"
+#include "jobs/label_rules.h"
 #include "rollups/totals.h"
 
 namespace flopsight::app {
@@ -10,8 +11,6 @@ namespace {
 
 // Less than this share beyond what the rollups have is a matter of whole slots and of when a job's processes really started.
 constexpr double kUnseenRatio = 0.02;
-
-std::string short_host(const std::string& host) { return host.substr(0, host.find('.')); }
 
 bool names_hosts(const std::vector<schedulers::Job>& runs) {
   return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const schedulers::Job& run) {
@@ -45,7 +44,7 @@ base::Result<bool> FreeHosts::has(const std::vector<schedulers::Job>& runs) {
   for (const schedulers::Job& run : runs) {
     for (const schedulers::Allocation& allocation : run.allocations) {
       for (const std::string& host : allocation.hosts) {
-        if (hosts_.contains(short_host(host))) return true;
+        if (hosts_.contains(jobs::short_host(host))) return true;
       }
     }
   }
@@ -57,17 +56,20 @@ base::Status FreeHosts::load() {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, reader_.gpu_totals(window_, std::nullopt));
   std::vector<store::GpuId> ids;
   for (const store::GpuTotal& total : totals) {
-    if (total.job == 0) ids.push_back(total.gpu);
+    if (total.job == 0 && total.cell.allocated_microseconds() > 0) ids.push_back(total.gpu);
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, reader_.gpus(ids));
-  for (const store::GpuRecord& record : records) hosts_.insert(short_host(record.identity.host));
+  for (const store::GpuRecord& record : records) hosts_.insert(jobs::short_host(record.identity.host));
   return {};
 }
 
 base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& held, double seen_gpu_seconds, JobService& jobs,
                                                        units::Window window, FreeHosts& free_hosts,
                                                        samples::QualityLog& quality) {
-  if (!held.gpu_seconds) return std::optional<double>();
+  if (!held.gpu_seconds) {
+    if (held.is_mig && seen_gpu_seconds <= 0) quality.add("held_instances_not_placed", jobs::job_text(held.holder));
+    return std::optional<double>();
+  }
   const double unseen_seconds = *held.gpu_seconds - seen_gpu_seconds;
   if (unseen_seconds <= kUnseenRatio * *held.gpu_seconds) return std::optional<double>();
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<schedulers::Job> runs, jobs.runs_of(held.holder, window));

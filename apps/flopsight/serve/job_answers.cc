@@ -138,6 +138,11 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
     if (holder.team.empty()) holder.team = held->holder.team;
   }
   JobAnswer answer = analysis::answer_job(gathered.cells, q.settings.fleet, q.settings.prices, q.quality);
+  if (gathered.cells.by_model.empty()) {
+    // Instances that were held, and nobody knows which share of a GPU they are.
+    analysis::Summary& hours = answer.summary;
+    hours.gpu_hours_allocated = hours.gpu_hours_delivered = hours.gpu_hours_lost = hours.gpu_hours_unmeasured = std::nullopt;
+  }
   std::erase(answer.models, std::string());
   name_members(gathered, answer);
   answer.runs = std::move(runs);
@@ -159,7 +164,8 @@ void add_never_seen(const Question& q, const ToldTime& told, std::vector<Gathere
     for (const samples::Holder& member : row.members) seen.insert(told.of(member));
   }
   for (const JobService::Held& held : told.all()) {
-    if (seen.contains(&held) || !held.gpu_seconds || *held.gpu_seconds == 0 || !q.caller.sees(held.holder)) continue;
+    const bool held_some = held.gpu_seconds ? *held.gpu_seconds > 0 : held.is_mig;
+    if (seen.contains(&held) || !held_some || !q.caller.sees(held.holder)) continue;
     Gathered& row = rows.emplace_back();
     row.cells.id = jobs::job_text(held.holder);
     row.cells.holder = held.holder;

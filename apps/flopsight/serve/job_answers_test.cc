@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "schedulers/job_json.h"
+#include "serve/late_jobs.h"
 #include "serve/mfu_answers.h"
 #include "serve/test_ingest.h"
 
@@ -149,6 +150,82 @@ TEST_F(KnownJobs, a_scheduler_attributes_gpus_to_the_second) {
   ASSERT_EQ(jobs[0].runs.size(), 1U);
   EXPECT_EQ(jobs[0].runs[0].state, "COMPLETED");
   EXPECT_EQ(jobs[0].family, "llama# | ada | H100-SXM5-80GB | 2 GPUs");
+}
+
+TEST_F(KnownJobs, a_job_that_is_told_after_its_slots_were_closed_gets_those_that_were_wholly_its) {
+  run("", {0, 1, 2}, 0, 1'800);
+  run("labelled", {3}, 0, 1'800);
+  flush(true);
+  EXPECT_NEAR(hours("nobody"), 1.5, 0.01);
+  // From 10:01:30 to 10:11:00, and a second one on the GPU that somebody has by label.
+  tell(R"([{"cluster": "c1", "id": 101, "hosts": "n0", "gpus": ["0-1"], "start": "2026-11-29T10:01:30Z", "end": "2026-11-29T10:11:00Z"},
+           {"cluster": "c1", "id": 102, "hosts": "n0", "gpus": ["3"], "start": "2026-11-29T10:01:00Z", "end": "2026-11-29T10:11:00Z"}])");
+  const double before = hours("nobody") + hours("labelled");
+  LateJobs late(*jobs_);
+  const auto all = [&] {
+    for (bool more = true; more;) {
+      Ingest::StoreHandle store = ingest_->store();
+      const auto step = late.step(*store);
+      ASSERT_TRUE(step.ok()) << step.error().message;
+      more = *step;
+    }
+  };
+  all();
+  EXPECT_NEAR(hours("101"), 2 * 9.0 / 60, 1e-9) << "the half minute at its begin stays nobody's";
+  EXPECT_EQ(hours("102"), 0);
+  EXPECT_NEAR(hours("nobody") + hours("labelled") + hours("101"), before, 1e-9);
+  EXPECT_NEAR(late.gpu_seconds(), 2 * 9 * 60, 1e-6);
+  const auto job = show("101@c1");
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_TRUE(job->summary.ofu_ratio);
+  EXPECT_EQ(job->summary.gpu_count, 2U);
+  EXPECT_EQ(quality_.count("held_not_attributed"), 1U) << "half a minute of nine and a half";
+  EXPECT_TRUE(jobs_->book().late_jobs(10)->empty());
+  all();
+  EXPECT_NEAR(late.gpu_seconds(), 2 * 9 * 60, 1e-6) << "once";
+  // And what is closed afterwards is its as ever.
+  open();
+  EXPECT_NEAR(hours("101"), 2 * 9.0 / 60, 1e-9);
+}
+
+TEST_F(KnownJobs, a_job_of_which_only_the_number_was_said_has_what_nobody_else_can_have) {
+  now_ = after(0);
+  schedulers::Node node;
+  node.name = "n0";
+  node.gpu_count = 4;
+  ASSERT_TRUE(jobs_->tell_nodes({&node, 1}, now_).ok());
+  // The second began and was over between two polls: sacct says how many it had.
+  tell(R"([{"cluster": "c1", "id": 101, "hosts": "n0", "gpus": ["0", "2", "3"], "start": "2026-11-29T10:00:00Z"},
+           {"cluster": "c1", "id": 102, "hosts": "n0", "gpu_count": 1, "start": "2026-11-29T10:03:05Z", "end": "2026-11-29T10:03:35Z"}])");
+  run("", {0, 1, 2, 3}, 0, 600);
+  attribute();
+  flush(true);
+  EXPECT_NEAR(hours("102"), 30.0 / 3600, 1e-9);
+  EXPECT_NEAR(hours("nobody"), 570.0 / 3600, 0.005);
+  EXPECT_THAT(show("102@c1")->holder.rule, testing::HasSubstr("by elimination"));
+}
+
+TEST_F(KnownJobs, mig_instances_that_no_map_places_are_said) {
+  run("", {0}, 0, 600);
+  flush(true);
+  schedulers::Job job;
+  job.cluster = "c1";
+  job.id = "103";
+  job.start = after(0);
+  job.end = after(600);
+  job.gpu_count = 1;
+  job.gpus = {{"a100_1g.5gb", 1, true}};
+  job.allocations = {{{"n0"}, {"4"}, 1}};
+  ASSERT_TRUE(jobs_->tell({&job, 1}, now_).ok());
+  const auto jobs = list();
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs[0].id, "103@c1");
+  EXPECT_EQ(jobs[0].summary.gpu_count, 1U);
+  EXPECT_FALSE(jobs[0].summary.gpu_hours_allocated) << "of a share that nobody knows";
+  const auto entries = quality_.entries();
+  const auto said = std::find_if(entries.begin(), entries.end(), [](const auto& entry) { return entry.code == "held_instances_not_placed"; });
+  ASSERT_NE(said, entries.end());
+  EXPECT_EQ(said->where, "103@c1");
 }
 
 TEST_F(KnownJobs, held_gpus_without_a_sample_are_unmeasured_time_of_the_job) {

@@ -11,6 +11,7 @@ using base::Result;
 using base::Status;
 
 constexpr units::Seconds kTellAgain{6 * 3600.0};
+constexpr units::Seconds kLookAgain{31 * 86'400.0};
 constexpr std::uint64_t kRecordsMax = 1'000'000;
 constexpr std::size_t kStepsMergedMax = 500'000;
 
@@ -43,7 +44,7 @@ Result<store::JobBook::Put> JobService::tell(std::span<const schedulers::Job> jo
   return book_->put_jobs(jobs, now);
 }
 
-Status JobService::tell_nodes(std::span<const schedulers::Node> nodes) {
+Status JobService::tell_nodes(std::span<const schedulers::Node> nodes, units::Instant now) {
   std::vector<std::pair<std::string, std::uint32_t>> changed;
   {
     const std::scoped_lock lock(mutex_);
@@ -55,7 +56,10 @@ Status JobService::tell_nodes(std::span<const schedulers::Node> nodes) {
       changed.emplace_back(node.name, *node.gpu_count);
     }
   }
-  return changed.empty() ? Status() : book_->put_hosts(changed);
+  if (changed.empty()) return {};
+  FLOPSIGHT_RETURN_IF_ERROR(book_->put_hosts(changed));
+  // Which jobs had all of these is known only now.
+  return book_->look_again(now - kLookAgain);
 }
 
 Status JobService::tell_reported(const store::ReportedKey& key, std::string_view format,
@@ -109,27 +113,36 @@ Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
     job.holder.team = run.account;
     job.last = std::max(job.last, end);
     const double held_seconds = (std::min(end, window.end) - std::max(run.start, window.start)).value;
+    job.is_mig = job.is_mig || run.is_mig;
     if (!run.gpu_count || run.is_mig) job.gpu_seconds.reset();
     if (job.gpu_seconds) *job.gpu_seconds += *run.gpu_count * std::max(0.0, held_seconds);
   }
   return out;
 }
 
-Result<std::vector<jobs::JobRecord>> JobService::records(units::Window window) {
+Result<std::vector<JobService::Placed>> JobService::placed(units::Window window) {
   FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<store::ToldJob> told, book_->jobs(window, kRecordsMax));
   const std::scoped_lock lock(mutex_);
-  std::vector<schedulers::Node> nodes;
-  for (const auto& [name, count] : gpus_of_host_) {
-    nodes.emplace_back().name = name;
-    nodes.back().gpu_count = count;
-  }
-  std::vector<jobs::JobRecord> records;
-  for (store::ToldJob& one : told) {
-    const schedulers::Job job = with_life(std::move(one));
-    for (jobs::JobRecord& record : schedulers::to_records(job, nodes).records) {
-      record.rule = attributed_by(job);
-      records.push_back(std::move(record));
+  std::vector<schedulers::Job> jobs;
+  jobs.reserve(told.size());
+  for (store::ToldJob& one : told) jobs.push_back(with_life(std::move(one)));
+  std::vector<schedulers::Placement> placements = schedulers::place_jobs(jobs, gpus_of_host_, rules_);
+  std::vector<Placed> out;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (placements[i].records.empty()) continue;
+    for (jobs::JobRecord& record : placements[i].records) {
+      record.rule = attributed_by(jobs[i]) + (placements[i].is_by_elimination ? ", by elimination" : "");
     }
+    out.push_back({jobs[i].key(), std::move(placements[i].records)});
+  }
+  return out;
+}
+
+Result<std::vector<jobs::JobRecord>> JobService::records(units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<Placed> placed, this->placed(window));
+  std::vector<jobs::JobRecord> records;
+  for (Placed& one : placed) {
+    records.insert(records.end(), std::make_move_iterator(one.records.begin()), std::make_move_iterator(one.records.end()));
   }
   return records;
 }

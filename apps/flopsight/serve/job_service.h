@@ -19,6 +19,7 @@
 #include "jobs/grouping.h"
 #include "jobs/job_file.h"
 #include "schedulers/job.h"
+#include "schedulers/place.h"
 #include "store/job_book.h"
 #include "training_logs/exported_steps.h"
 #include "units/time.h"
@@ -32,7 +33,7 @@ class JobService {
   // Durable when it returns.
   base::Result<store::JobBook::Put> tell(std::span<const schedulers::Job> jobs, units::Instant now);
   // How many GPUs hosts have, which places jobs that hold whole hosts.
-  base::Status tell_nodes(std::span<const schedulers::Node> nodes);
+  base::Status tell_nodes(std::span<const schedulers::Node> nodes, units::Instant now);
   base::Status tell_reported(const store::ReportedKey& key, std::string_view format,
                              std::span<const training_logs::Step> steps, units::Instant now);
 
@@ -43,9 +44,16 @@ class JobService {
   // ended, is over.
   void listed(const std::string& cluster, units::Instant time);
 
-  // Who held what in the window, for the table that attributes GPUs. Jobs whose GPUs are not said
-  // are left out.
+  // Which GPUs the jobs of the window held (schedulers/place.h). Jobs of which that is not known are left out.
+  struct Placed {
+    std::string key;  // schedulers::Job::key()
+    std::vector<jobs::JobRecord> records;
+  };
+  base::Result<std::vector<Placed>> placed(units::Window window);
+  // The same, for the table that attributes GPUs.
   base::Result<std::vector<jobs::JobRecord>> records(units::Window window);
+  // Of the index map in them, which places MIG instances; borrowed.
+  void use_rules(const jobs::LabelRules& rules) { rules_ = &rules; }
 
   // Owners of pods are kept, so that pods of the past have theirs after a restart.
   base::Status keep_owners(const std::vector<store::PodOwner>& pods, units::Instant now);
@@ -56,6 +64,7 @@ class JobService {
   struct Held {
     samples::Holder holder;             // job, cluster as namespace, user, team
     std::optional<double> gpu_seconds;  // absent where a run does not say how many GPUs, or counts MIG instances
+    bool is_mig = false;                // some run counts MIG instances
     units::Instant first;
     units::Instant last;
   };
@@ -89,9 +98,10 @@ class JobService {
   schedulers::Job with_life(store::ToldJob told) const;                 // mutex_ held
 
   std::unique_ptr<store::JobBook> book_;
+  const jobs::LabelRules* rules_ = nullptr;
   mutable std::mutex mutex_;
   std::map<std::string, units::Instant> listed_;  // by cluster
-  std::map<std::string, std::uint32_t> gpus_of_host_;
+  schedulers::HostGpus gpus_of_host_;
   units::Instant owners_told_;
   std::map<std::pair<std::string, std::string>, jobs::Owner> owners_;  // by namespace and pod
 };

@@ -55,7 +55,7 @@ Telling::~Telling() {
 void Telling::take(const SlurmTelling& told, const ServeConfig& config) {
   const units::Instant now = now_();
   const base::Status kept = [&]() -> base::Status {
-    FLOPSIGHT_RETURN_IF_ERROR(jobs_.tell_nodes(told.nodes));
+    FLOPSIGHT_RETURN_IF_ERROR(jobs_.tell_nodes(told.nodes, now));
     const auto put = jobs_.tell(told.jobs, now);
     if (!put.ok()) return put.error();
     // Of what was not listed for a few polls, the scheduler knows no more.
