@@ -10,7 +10,7 @@
 #include "analysis/report.h"
 #include "serve/command_serve.h"
 #include "http_arguments.h"
-#include "audit/audit_options.h"
+#include "mfuaudit/audit_options.h"
 #include "flopcount/flops_options.h"
 #include "import/import_options.h"
 #include "logs/logs_options.h"

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "audit/command_audit.h"
+#include "mfuaudit/command_audit.h"
 #include "command_docs.h"
 #include "import/command_import.h"
 #include "jobbook/command_jobs.h"

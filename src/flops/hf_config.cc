@@ -93,36 +93,6 @@ constexpr std::array<std::string_view, 3> kTowers = {"clip_vision_model", "sigli
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
-// Python's json module writes Infinity, -Infinity and NaN, which JSON does not have.
-std::string without_infinities(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      out += c;
-      if (c == '\\' && i + 1 < text.size()) out += text[++i];
-      if (c == '"') in_string = false;
-      continue;
-    }
-    in_string = c == '"';
-    std::size_t length = 0;
-    for (const std::string_view word : {std::string_view("-Infinity"), std::string_view("Infinity"), std::string_view("NaN")}) {
-      if (length == 0 && text.substr(i).starts_with(word)) length = word.size();
-    }
-    const bool whole = length > 0 && (i == 0 || !is_word(text[i - 1])) && (i + length == text.size() || !is_word(text[i + length]));
-    if (!whole) {
-      out += c;
-      continue;
-    }
-    out += "null";
-    out.append(length > 4 ? length - 4 : 0, ' ');  // columns of later messages stay right
-    i += length - 1;
-  }
-  return out;
-}
-
 std::string type_of(const json::Value& object) {
   const json::Value* type = object.find("model_type");
   return type != nullptr && type->as_string() != nullptr ? *type->as_string() : "";
@@ -237,6 +207,35 @@ base::Status read_tower(const Parts& parts, const ReadOptions& options, Builder&
 }
 
 }  // namespace
+
+std::string without_infinities(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      out += c;
+      if (c == '\\' && i + 1 < text.size()) out += text[++i];
+      if (c == '"') in_string = false;
+      continue;
+    }
+    in_string = c == '"';
+    std::size_t length = 0;
+    for (const std::string_view word : {std::string_view("-Infinity"), std::string_view("Infinity"), std::string_view("NaN")}) {
+      if (length == 0 && text.substr(i).starts_with(word)) length = word.size();
+    }
+    const bool whole = length > 0 && (i == 0 || !is_word(text[i - 1])) && (i + length == text.size() || !is_word(text[i + length]));
+    if (!whole) {
+      out += c;
+      continue;
+    }
+    out += "null";
+    out.append(length > 4 ? length - 4 : 0, ' ');  // columns of later messages stay right
+    i += length - 1;
+  }
+  return out;
+}
 
 const Family* find_family(std::string_view model_type) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& f) { return f.model_type == model_type; });

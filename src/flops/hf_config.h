@@ -29,6 +29,10 @@ struct ReadOptions {
 // Infinity and NaN, which Python writes into JSON, are read as if the key were null.
 base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& options = {});
 
+// Python's json module writes Infinity, -Infinity and NaN, which JSON does not have: null in their place, for who parses a text that holds a
+// configuration. What is in strings stays.
+std::string without_infinities(std::string_view text);
+
 struct KnownFamily {
   std::string_view model_type;
   std::string_view note;

@@ -1,6 +1,7 @@
 #include "views/service_json.h"
 
 #include "schedulers/job_json.h"
+#include "views/audit_json.h"
 #include "views/summary_internal.h"
 
 namespace flopsight::views {
@@ -89,9 +90,10 @@ std::string jobs_json(const AnswerHead& head, const std::vector<analysis::JobAns
   return finish(out, head);
 }
 
-std::string job_json(const AnswerHead& head, const analysis::JobAnswer& job) {
+std::string job_json(const AnswerHead& head, const analysis::JobAnswer& job, const std::optional<audit::Audit>& audit) {
   Object out = head_json(head);
   for (auto& field : job_object(job)) out.push_back(std::move(field));
+  out.emplace_back("audit", audit ? Value(audit_object(*audit, {})) : Value());
   return finish(out, head);
 }
 

@@ -9,6 +9,7 @@ constexpr PathRule kPaths[] = {
     {"GET", "/api/v1/jobs", "", Role::kRead},
     {"POST", "/api/v1/jobs", "", Role::kIngest},
     {"POST", "/api/v1/jobs/", "/mfu", Role::kIngest},
+    {"POST", "/api/v1/jobs/", "/model", Role::kIngest},
     {"GET", "/api/v1/jobs/", "", Role::kRead},
     {"GET", "/api/v1/mfu", "", Role::kRead},
     {"GET", "/api/v1/targets", "", Role::kAdmin},

@@ -224,7 +224,9 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
   if (!caller) return unauthorized(*settings.access, false);
   if (!caller->may(*rule->role)) return unauthorized(*settings.access, true);
   if (request.path == "/api/v1/write") return write(request);
-  if (request.method == "POST") return request.path == "/api/v1/jobs" ? tell_jobs(request) : tell_mfu(request);
+  if (request.method == "POST") {
+    return request.path == "/api/v1/jobs" ? tell_jobs(request) : request.path.ends_with("/model") ? tell_model(request) : tell_mfu(request);
+  }
   return query(request, settings, *caller);
 }
 
@@ -380,9 +382,11 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
   if (!store.ok()) return failed(store.error());
   const auto row = answer_known_job(**store, &jobs_, answers, id, *window, caller, quality);
   if (!row.ok()) return failed(row.error());
+  const auto audit = audits_.audit(**store, jobs_, answers, *row, id, caller);
+  if (!audit.ok()) return failed(audit.error());
   head.simulated = head.simulated || (*store)->simulated();
   head.quality = quality.entries();
-  return json(views::job_json(head, *row));
+  return json(views::job_json(head, *row, *audit));
 }
 
 }  // namespace flopsight::app

@@ -12,6 +12,7 @@
 #include "serve/access.h"
 #include "serve/answer.h"
 #include "serve/ingest.h"
+#include "serve/job_audit.h"
 #include "serve/job_service.h"
 #include "net/http_server.h"
 #include "serve/self_metrics.h"
@@ -50,6 +51,7 @@ class Routes {
   net::ServerResponse write(const net::ServerRequest& request);
   net::ServerResponse tell_jobs(const net::ServerRequest& request);
   net::ServerResponse tell_mfu(const net::ServerRequest& request);
+  net::ServerResponse tell_model(const net::ServerRequest& request);
   net::ServerResponse query(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse fleet(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
@@ -66,6 +68,7 @@ class Routes {
   mutable std::mutex mutex_;
   std::shared_ptr<const RouteSettings> settings_;
   mutable QueryCounters counters_;
+  JobAudits audits_;
   std::atomic<bool> ready_{false};
 };
 

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/file.h"
 #include "serve/openapi.h"
 #include "serve/test_ingest.h"
 
@@ -383,13 +384,14 @@ TEST_F(Routed, the_openapi_document_names_every_path_and_no_other) {
       const int status = method != "post"           ? get(real).status
                          : path == "/api/v1/write" ? post(Message(), {{"content-type", "application/x-protobuf"}}).status
                          : path == "/api/v1/jobs"  ? tell(real, R"([{"id": "1", "start": 1}])").status
+                         : path.ends_with("/model") ? tell(real, "{\"config\": " + *base::read_file(FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--GPT-2_config.json") + "}").status
                                                    : tell(real, R"({"mfu_ratio": 0.4})").status;
       EXPECT_LT(status, 300) << method << " " << path;
       ASSERT_NE(operation.find("responses"), nullptr) << path;
     }
   }
   EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/gpus",
-                                 "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/series", "/api/v1/mfu", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/write", "/healthz",
+                                 "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/model", "/api/v1/jobs/{id}/series", "/api/v1/mfu", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/write", "/healthz",
                                  "/metrics", "/readyz"));
 }
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "jobs/job_name.h"
 #include "schedulers/job_json.h"
+#include "serve/job_audit.h"
 #include "serve/route_answers.h"
 #include "serve/routes.h"
 #include "serve/told.h"
@@ -86,6 +87,20 @@ ServerResponse Routes::tell_mfu(const ServerRequest& request) {
                          {"excluded", std::move(reasons)}},
                   0) +
               "\n");
+}
+
+ServerResponse Routes::tell_model(const ServerRequest& request) {
+  constexpr std::string_view kPrefix = "/api/v1/jobs/", kSuffix = "/model";
+  const std::string_view path = request.path;
+  const std::string_view id = path.substr(kPrefix.size(), path.size() - kPrefix.size() - kSuffix.size());
+  if (id.empty() || id.size() > kJobIdBytesMax || id.starts_with('@')) return failed(400, "the path has no job: expected /api/v1/jobs/ID/model");
+  const store::ReportedKey key = key_of(id, "");
+  samples::Holder holder;
+  holder.job = key.job;
+  holder.name_space = key.name_space;
+  const base::Status told = app::tell_model(jobs_, holder, request.body);
+  if (!told.ok()) return told.error().code == base::ErrorCode::kInvalid || told.error().code == base::ErrorCode::kUnsupported ? failed(400, told.error().message) : not_kept(told.error());
+  return json(base::json::dump(Object{{"job", key.job}, {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)}}, 0) + "\n");
 }
 
 }  // namespace flopsight::app

@@ -1,8 +1,8 @@
-#include "audit/command_audit.h"
+#include "mfuaudit/command_audit.h"
 
 #include <ostream>
 
-#include "audit/audit_case.h"
+#include "mfuaudit/audit_case.h"
 #include "base/text.h"
 
 namespace flopsight::app {

@@ -62,9 +62,4 @@ void add_audit(CLI::App& app, AuditArguments& arguments, AuditTexts& texts);
 // What is wrong, or nothing.
 std::optional<std::string> set_audit(AuditArguments& arguments, const AuditTexts& texts);
 
-// "bf16", "fp8", "mxfp8", "nvfp4", …; nothing for what is none.
-std::optional<catalog::Precision> parse_precision(std::string_view name);
-// "none", "selective" or "full", as trainers print it; nothing for others.
-std::optional<flops::Recompute> parse_recompute(std::string_view name);
-
 }  // namespace flopsight::app

@@ -1,9 +1,10 @@
-#include "audit/audit_options.h"
+#include "mfuaudit/audit_options.h"
 
 #include <CLI/CLI.hpp>
 
 #include <cmath>
 
+#include "audit/names.h"
 #include "base/text.h"
 #include "training_logs/report.h"
 
@@ -130,29 +131,6 @@ std::optional<std::string> check_choices(const AuditArguments& a) {
 
 }  // namespace
 
-std::optional<catalog::Precision> parse_precision(std::string_view name) {
-  using catalog::Precision;
-  constexpr std::pair<std::string_view, Precision> kNames[] = {
-      {"bf16", Precision::kBf16}, {"bfloat16", Precision::kBf16}, {"fp16", Precision::kFp16},  {"float16", Precision::kFp16},
-      {"fp8", Precision::kFp8},   {"mxfp8", Precision::kFp8},     {"fp4", Precision::kFp4},    {"nvfp4", Precision::kFp4},
-      {"mxfp4", Precision::kFp4}, {"fp6", Precision::kFp6},       {"tf32", Precision::kTf32},  {"fp32", Precision::kFp32},
-  };
-  const std::string lower = base::to_lower(name);
-  for (const auto& [known, precision] : kNames) {
-    if (lower == known) return precision;
-  }
-  if (lower.starts_with("fp8_")) return Precision::kFp8;  // "fp8_mx", "fp8_cs": recipes of Megatron-Bridge
-  return std::nullopt;
-}
-
-std::optional<flops::Recompute> parse_recompute(std::string_view name) {
-  const std::string lower = base::to_lower(name);
-  if (lower == "none") return flops::Recompute::kNone;
-  if (lower == "selective") return flops::Recompute::kSelective;
-  if (lower == "full") return flops::Recompute::kFull;
-  return std::nullopt;
-}
-
 void add_audit(CLI::App& app, AuditArguments& a, AuditTexts& t) {
   app.add_option("--config", a.config_path, "config.json of the model, a folder that has one, or - for stdin")->required();
   app.add_option("--ignore-key", a.ignored_keys, "a key of the configuration that is not known here, and leaves the count alone");
@@ -168,11 +146,11 @@ std::optional<std::string> set_audit(AuditArguments& a, const AuditTexts& t) {
   if (auto wrong = set_ratio("--mfu", t.mfu, kMfuMax, a.mfu_ratio)) return wrong;
   if (auto wrong = set_ratio("--ofu", t.ofu, 1, a.ofu_ratio)) return wrong;
   if (!t.precision.empty()) {
-    a.precision = parse_precision(t.precision);
+    a.precision = audit::parse_precision(t.precision);
     if (!a.precision) return "--precision " + base::printable(t.precision, 40) + ": expected bf16, fp16, fp8, fp4, tf32 or fp32";
   }
   if (!t.recompute.empty()) {
-    a.recompute = parse_recompute(t.recompute);
+    a.recompute = audit::parse_recompute(t.recompute);
     if (!a.recompute) return "--recompute " + base::printable(t.recompute, 40) + ": expected none, selective or full";
   }
   if (!t.targets.empty()) {

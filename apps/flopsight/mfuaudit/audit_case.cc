@@ -1,9 +1,10 @@
-#include "audit/audit_case.h"
+#include "mfuaudit/audit_case.h"
 
 #include <algorithm>
 #include <span>
 
 #include "analysis/reported.h"
+#include "audit/names.h"
 #include "base/text.h"
 #include "flopcount/model_file.h"
 #include "flops/adapters.h"
@@ -11,6 +12,7 @@
 #include "logs/command_logs.h"
 #include "parse_file.h"
 #include "serve/job_answers.h"
+#include "serve/job_audit.h"
 
 namespace flopsight::app {
 namespace {
@@ -71,7 +73,7 @@ void take_settings(const AuditArguments& a, const Reported& log, AuditCase& out,
                               std::string(catalog::precision_name(*a.precision)) + " was given and is taken");
   }
   run.recompute = a.recompute;
-  if (const std::string* printed = log.setting("recompute"); !run.recompute && printed != nullptr) run.recompute = parse_recompute(*printed);
+  if (const std::string* printed = log.setting("recompute"); !run.recompute && printed != nullptr) run.recompute = audit::parse_recompute(*printed);
 }
 
 std::uint64_t experts_of(const flops::Model& model) {
@@ -115,7 +117,7 @@ Status choose_run(const AuditArguments& a, const std::string& path, Reported& lo
   if (chosen.size() == 1) {
     // "pretrain H100 bf16"
     const std::string& label = chosen.front().label;
-    if (const auto precision = parse_precision(label.substr(label.find_last_of(' ') + 1))) {
+    if (const auto precision = audit::parse_precision(label.substr(label.find_last_of(' ') + 1))) {
       log.settings.emplace_back(std::string(catalog::precision_name(*precision)), "True");
     }
     log.steps = std::move(chosen);
@@ -186,7 +188,7 @@ Status read_store(const AuditArguments& a, const Env& env, AuditCase& out) {
   const units::Window window{a.start.value_or(end - a.since.value_or(units::Seconds(24 * 3600))), end};
   samples::QualityLog quality;
   FLOPSIGHT_ASSIGN_OR_RETURN(const analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, a.job, window, everybody(), quality));
-  out.measured.ofu_ratio = job.summary.ofu_ratio;
+  FLOPSIGHT_ASSIGN_OR_RETURN(out.measured.ofu_ratio, ofu_while_reported(*opened.store, opened.service.get(), opened.settings, job, a.job, everybody()));
   if (!a.logs.empty() || a.mfu_ratio || a.flops_per_second_per_gpu || !job.reported) return {};
   out.claim.mfu_ratio = job.reported->mfu_ratio;
   out.claim.flops_per_second_per_gpu = job.reported->flops_per_second_per_gpu;

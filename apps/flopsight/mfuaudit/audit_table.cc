@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "audit/audit_case.h"
+#include "mfuaudit/audit_case.h"
 #include "base/text.h"
 #include "views/text_table.h"
 

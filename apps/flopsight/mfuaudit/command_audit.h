@@ -3,7 +3,7 @@
 // Exit codes: 0 when the claim is consistent or cannot be decided; 1 when it is wrong (over_reported, under_reported, wrong_peak); 2 when a
 // file cannot be read or an option does not fit.
 
-#include "audit/audit_options.h"
+#include "mfuaudit/audit_options.h"
 #include "env.h"
 
 namespace flopsight::app {

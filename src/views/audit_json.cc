@@ -1,24 +1,11 @@
-#include "audit/audit_case.h"
-#include "base/json.h"
+#include "views/audit_json.h"
 
-namespace flopsight::app {
+namespace flopsight::views {
 namespace {
 
 namespace json = base::json;
 
 json::Array texts(const std::vector<std::string>& lines) { return {lines.begin(), lines.end()}; }
-
-json::Object reported_object(const AuditCase& of) {
-  return {
-      {"mfu_ratio", of.claim.mfu_ratio},
-      {"flops_per_second_per_gpu", of.claim.flops_per_second_per_gpu},
-      {"tokens_per_second_per_gpu", of.claim.tokens_per_second_per_gpu},
-      {"step_seconds", of.step_seconds},
-      {"steps_used", of.steps_used},
-      {"steps_excluded", of.steps_excluded},
-      {"peak_flops_per_second_implied", of.claim.peak_flops_per_second},
-  };
-}
 
 json::Array hypotheses_array(const audit::Audit& audit) {
   json::Array list;
@@ -52,12 +39,10 @@ json::Array conventions_array(const audit::Audit& audit) {
 
 }  // namespace
 
-std::string audit_json(const AuditCase& of, const audit::Audit& audit) {
-  std::vector<std::string> assumptions = of.run.model.assumptions;
-  assumptions.insert(assumptions.end(), of.assumptions.begin(), of.assumptions.end());
-  assumptions.insert(assumptions.end(), audit.assumptions.begin(), audit.assumptions.end());
-  const json::Object out{
-      {"reported", reported_object(of)},
+json::Object audit_object(const audit::Audit& audit, const std::vector<std::string>& assumptions) {
+  std::vector<std::string> assumed = assumptions;
+  assumed.insert(assumed.end(), audit.assumptions.begin(), audit.assumptions.end());
+  return {
       {"recomputed", json::Object{{"mfu_ratio", audit.mfu_recomputed_ratio},
                                   {"convention", "audit_causal"},
                                   {"band_low", audit.band_low_ratio},
@@ -82,9 +67,8 @@ std::string audit_json(const AuditCase& of, const audit::Audit& audit) {
       {"further_evidence", texts(audit.further_evidence)},
       {"notes", texts(audit.notes)},
       {"sigma", json::Object{{"flops_per_token", audit::kLogSigma}, {"ofu", audit::kOfuSigma}, {"kept_sigmas", audit::kKeptSigmas}}},
-      {"assumptions", texts(assumptions)},
+      {"assumptions", texts(assumed)},
   };
-  return json::dump(out) + "\n";
 }
 
-}  // namespace flopsight::app
+}  // namespace flopsight::views

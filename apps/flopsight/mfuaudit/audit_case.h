@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "audit/audit.h"
-#include "audit/audit_options.h"
+#include "mfuaudit/audit_options.h"
 #include "env.h"
 
 namespace flopsight::app {

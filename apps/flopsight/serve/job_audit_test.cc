@@ -1,0 +1,105 @@
+#include "serve/job_audit.h"
+
+#include <gtest/gtest.h>
+
+#include "audit/told_model.h"
+#include "base/file.h"
+#include "serve/job_answers.h"
+#include "serve/test_ingest.h"
+
+namespace flopsight::app {
+namespace {
+
+const Caller kAll{"", true, true, true, {}, {}};
+const units::Window kHour{units::Instant{test::kStartMilliseconds}, units::Instant{test::kStartMilliseconds + 3'600'000}};
+
+std::string config(const std::string& name) { return base::read_file(FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/" + name + "_config.json").value(); }
+std::string told(const std::string& settings) {
+  return "{\"config\": " + config("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8") + settings + "}";
+}
+
+class JobAuditTest : public testing::Test, public test::IngestHarness {
+ protected:
+  JobAuditTest() {
+    settings_.fleet.catalog = &catalog_;
+    auto jobs = JobService::open(folder_.path() + "/" + name_, false);
+    EXPECT_TRUE(jobs.ok());
+    jobs_ = std::move(jobs).value();
+    holder_.job = "train-0";
+    holder_.name_space = "a";
+    run("train-0", {0, 1}, 0, 900);
+    flush(true);
+  }
+  analysis::JobAnswer job() {
+    samples::QualityLog quality;
+    Ingest::StoreHandle store = ingest_->store();
+    auto answer = answer_known_job(*store, jobs_.get(), settings_, "train-0@a", kHour, kAll, quality);
+    EXPECT_TRUE(answer.ok());
+    return std::move(answer).value();
+  }
+  std::optional<audit::Audit> audited() {
+    const analysis::JobAnswer asked = job();
+    Ingest::StoreHandle store = ingest_->store();  // one at a time
+    auto answer = audits_.audit(*store, *jobs_, settings_, asked, "train-0@a", kAll);
+    EXPECT_TRUE(answer.ok());
+    return std::move(answer).value();
+  }
+  void report(double mfu_ratio) {
+    std::vector<training_logs::Step> steps;
+    for (int i = 0; i < 10; ++i) {
+      training_logs::Step step;
+      step.step = i;
+      step.time = test::after(60.0 * i);
+      step.mfu_ratio = mfu_ratio;
+      steps.push_back(step);
+    }
+    ASSERT_TRUE(jobs_->tell_reported({"train-0", "a", "api"}, "api", steps, now_).ok());
+  }
+
+  AnswerSettings settings_;
+  samples::Holder holder_;
+  std::unique_ptr<JobService> jobs_;
+  JobAudits audits_;
+};
+
+TEST_F(JobAuditTest, a_job_is_audited_once_its_model_and_its_mfu_are_known) {
+  EXPECT_FALSE(audited());
+  report(0.3);
+  EXPECT_FALSE(audited()) << "no model yet";
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192, "precision": "bf16", "recompute": "none")")).ok());
+  const auto first = audited();
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(first->ofu_ratio && *first->ofu_ratio > 0);
+  report(*first->ofu_ratio);
+  EXPECT_EQ(audited()->verdict, audit::Verdict::kConsistent) << "not the one that was kept";
+  report(2.124 * *first->ofu_ratio);
+  const auto wrong = audited();
+  EXPECT_EQ(wrong->verdict, audit::Verdict::kOverReported);
+  EXPECT_EQ(wrong->hypotheses.front().hypothesis.id, "latent_ignored");
+  EXPECT_NEAR(*wrong->own_peak_flops_per_second, 989.4e12, 1e11);
+  EXPECT_EQ(audited()->summary, wrong->summary);
+}
+
+TEST_F(JobAuditTest, a_model_is_kept_over_a_restart_and_told_without_a_namespace) {
+  report(0.3);
+  samples::Holder unnamed;
+  unnamed.job = "train-0";
+  ASSERT_TRUE(tell_model(*jobs_, unnamed, told("")).ok());
+  jobs_.reset();
+  auto jobs = JobService::open(folder_.path() + "/" + name_, false);
+  ASSERT_TRUE(jobs.ok());
+  jobs_ = std::move(jobs).value();
+  EXPECT_TRUE(audited());
+}
+
+TEST_F(JobAuditTest, models_have_a_limit_and_telling_one_again_is_none_more) {
+  ASSERT_TRUE(jobs_->book().put_note("models told", std::to_string(audit::kToldModelsMax - 1)).ok());
+  EXPECT_TRUE(tell_model(*jobs_, holder_, told("")).ok());
+  EXPECT_TRUE(tell_model(*jobs_, holder_, told("")).ok());
+  samples::Holder other;
+  other.job = "b";
+  EXPECT_EQ(tell_model(*jobs_, other, told("")).error().code, base::ErrorCode::kLimit);
+}
+
+}  // namespace
+}  // namespace flopsight::app
