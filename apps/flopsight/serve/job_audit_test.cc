@@ -92,6 +92,27 @@ TEST_F(JobAuditTest, a_model_is_kept_over_a_restart_and_told_without_a_namespace
   EXPECT_TRUE(audited());
 }
 
+// The command on the same folder, while the service has it open: OFU and the claim are the store's.
+TEST_F(JobAuditTest, the_command_finds_claim_and_ofu_in_the_store) {
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told("")).ok());
+  report(0.3);
+  const double ofu_ratio = *audited()->ofu_ratio;
+  report(2.124 * ofu_ratio);
+  const test::Answer answer = test::run_program({"audit", "--config", FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8_config.json",
+                                                 "--gpu", "H100-SXM5-80GB", "--precision", "bf16", "--seq-len", "8192", "--recompute", "none", "--store", folder_.path() + "/" + name_,
+                                                 "--job", "train-0@a", "--format", "json"});
+  EXPECT_EQ(answer.exit_code, 1) << answer.err;
+  const auto out = base::json::parse(answer.out);
+  ASSERT_TRUE(out.ok()) << answer.out;
+  EXPECT_EQ(test::text(*out, "hypotheses.0.id"), "latent_ignored");
+  EXPECT_NEAR(test::number(*out, "ofu_ratio"), ofu_ratio, 1e-9);
+  EXPECT_NEAR(test::number(*out, "reported.mfu_ratio"), 2.124 * ofu_ratio, 1e-9);
+  EXPECT_EQ(test::number(*out, "reported.steps_used"), 10);
+  const test::Answer unknown = test::run_program({"audit", "--config", FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--GPT-2_config.json", "--gpu", "H100", "--store",
+                                                  folder_.path() + "/" + name_, "--job", "nobody"});
+  EXPECT_EQ(unknown.exit_code, 2);
+}
+
 TEST_F(JobAuditTest, models_have_a_limit_and_telling_one_again_is_none_more) {
   ASSERT_TRUE(jobs_->book().put_note("models told", std::to_string(audit::kToldModelsMax - 1)).ok());
   EXPECT_TRUE(tell_model(*jobs_, holder_, told("")).ok());
