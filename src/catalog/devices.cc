@@ -1,6 +1,8 @@
 #include "catalog/devices.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/csv.h"
 #include "base/text.h"
@@ -115,8 +117,17 @@ std::string_view precision_name(Precision precision) {
 }
 
 std::optional<Precision> find_precision(std::string_view name) {
+  constexpr std::pair<std::string_view, Precision> kOthers[] = {
+      {"bfloat16", Precision::kBf16}, {"float16", Precision::kFp16}, {"half", Precision::kFp16}, {"float32", Precision::kFp32},
+      {"float64", Precision::kFp64},  {"mxfp8", Precision::kFp8},    {"mxfp6", Precision::kFp6}, {"mxfp4", Precision::kFp4},
+      {"nvfp4", Precision::kFp4},
+  };
+  const std::string lower = base::to_lower(name);
   for (std::size_t i = 0; i < kPrecisionCount; ++i) {
-    if (precision_name(static_cast<Precision>(i)) == name) return static_cast<Precision>(i);
+    if (precision_name(static_cast<Precision>(i)) == lower) return static_cast<Precision>(i);
+  }
+  for (const auto& [other, precision] : kOthers) {
+    if (other == lower) return precision;
   }
   return std::nullopt;
 }

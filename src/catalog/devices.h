@@ -22,7 +22,8 @@ namespace flopsight::catalog {
 enum class Precision { kFp64, kFp64Tensor, kFp32, kTf32, kFp16, kBf16, kFp8, kFp6, kInt8, kFp4 };
 inline constexpr std::size_t kPrecisionCount = 10;
 std::string_view precision_name(Precision precision);  // "fp64", "fp64_tc", "tf32", …
-std::optional<Precision> find_precision(std::string_view name);  // of such a name
+// Of such a name, or of another that is in use for it ("bfloat16", "nvfp4"), in any case.
+std::optional<Precision> find_precision(std::string_view name);
 
 struct Device {
   std::string model;  // our name: "H100-SXM5-80GB"

@@ -100,5 +100,14 @@ TEST(Devices, a_broken_user_row_names_line_and_column) {
   EXPECT_FALSE(DeviceCatalog::with_user_rows("name\nX\n").ok());
 }
 
+TEST(Precision, has_its_names_in_any_case_and_no_other) {
+  EXPECT_EQ(find_precision("BF16"), Precision::kBf16);
+  EXPECT_EQ(find_precision("bfloat16"), Precision::kBf16);
+  EXPECT_EQ(find_precision("NVFP4"), Precision::kFp4);
+  EXPECT_EQ(find_precision("fp64_tc"), Precision::kFp64Tensor);
+  EXPECT_EQ(find_precision("bf"), std::nullopt);
+  EXPECT_EQ(find_precision(""), std::nullopt);
+}
+
 }  // namespace
 }  // namespace flopsight::catalog
