@@ -118,7 +118,7 @@ std::string_view precision_name(Precision precision) {
 
 std::optional<Precision> find_precision(std::string_view name) {
   constexpr std::pair<std::string_view, Precision> kOthers[] = {
-      {"bfloat16", Precision::kBf16}, {"float16", Precision::kFp16}, {"half", Precision::kFp16}, {"float32", Precision::kFp32},
+      {"bfloat16", Precision::kBf16}, {"float16", Precision::kFp16}, {"float32", Precision::kFp32},
       {"float64", Precision::kFp64},  {"mxfp8", Precision::kFp8},    {"mxfp6", Precision::kFp6}, {"mxfp4", Precision::kFp4},
       {"nvfp4", Precision::kFp4},
   };
