@@ -51,7 +51,7 @@ class Asking {
         std::string some;
         for (std::size_t i = 0; i < kNamesPerQuery && next != names.end(); ++i, ++next) some += (some.empty() ? "" : "|") + regex_literal(*next);
         FLOPSIGHT_RETURN_IF_ERROR(client_.query_halved(
-            window_, [&](const std::string& range) { return expression(q, name_space, some, range); },
+            window_, [&, &space = name_space](const std::string& range) { return expression(q, space, some, range); },
             [&](const wire::ApiAnswer& answer) { learn(q.metric, answer); }));
         ++done.done;
         if (progress_) progress_(done);
