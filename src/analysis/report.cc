@@ -380,6 +380,26 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
   return builder.finish(fleet.has_times, fleet.window);
 }
 
+void add_told_gpus(Report& report, std::span<const ToldGpus> told) {
+  const auto first_keys = [&](const Key& key) {
+    // A job's user and team may be known to one of who tell of it, and not to the other.
+    const std::size_t count = std::min<std::size_t>(key.size(), report.by == GroupBy::kJob ? 2 : 1);
+    return Key(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  if (report.by == GroupBy::kHost || report.by == GroupBy::kGpu || report.by == GroupBy::kModel) return;
+  std::map<Key, std::uint64_t> most;
+  for (const ToldGpus& one : told) {
+    std::uint64_t& count = most[first_keys(key_of(report.by, {}, &one.holder))];
+    count = std::max(count, one.gpu_count);
+  }
+  for (Group& group : report.groups) {
+    const auto at = most.find(first_keys(group.key));
+    if (at == most.end() || !group.key.front().second || at->second <= group.summary.gpu_count) continue;
+    group.gpu_count_told = at->second;
+    group.summary.gpu_count = at->second;
+  }
+}
+
 std::pair<std::string, std::string> job_of(const Group& group) {
   std::pair<std::string, std::string> job;
   for (const auto& [name, value] : group.key) {

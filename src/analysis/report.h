@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,8 @@ struct Group {
   std::optional<double> reported_mfu_ratio = {};  // by the job itself, over the time that it reported
   std::optional<double> tile_overhead_ratio = {};  // executed over useful FLOPs of the job's matrix products, where it was told
   std::string tile_overhead_source = {};
+  // The most GPUs that a job of it held at once by its scheduler, where that is more than were seen: then it is the summary's gpu_count.
+  std::optional<std::uint64_t> gpu_count_told = {};
 
   // OFU without what kernels executed only because of their tiles.
   std::optional<double> ofu_adjusted_ratio() const {
@@ -109,6 +112,13 @@ struct Report {
   std::vector<std::string> assumptions;
   std::optional<MfuComparison> mfu;  // where jobs reported theirs
 };
+
+// How many GPUs jobs had by their scheduler, to groups of a report by job, user, team or namespace.
+struct ToldGpus {
+  samples::Holder holder;
+  std::uint64_t gpu_count = 0;
+};
+void add_told_gpus(Report& report, std::span<const ToldGpus> told);
 
 struct ReportOptions {
   GroupBy by = GroupBy::kJob;

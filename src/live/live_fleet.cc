@@ -275,6 +275,16 @@ HolderSetId LiveFleet::with_holder(HolderSetId set, samples::HolderId holder) {
   return result;
 }
 
+std::optional<units::Instant> LiveFleet::oldest_open() const {
+  std::optional<units::Instant> oldest;
+  for (const Gpu& gpu : gpus_) {
+    if (gpu.rows.empty() || gpu.away || gpu.rows.back().unix_milliseconds < gpu.closed_until) continue;
+    const units::Instant open{std::max(gpu.closed_until, gpu.rows.front().unix_milliseconds)};
+    oldest = std::min(oldest.value_or(open), open);
+  }
+  return oldest;
+}
+
 std::optional<std::uint32_t> LiveFleet::oldest_segment(std::uint32_t current_segment) const {
   std::optional<std::uint32_t> oldest;
   for (const Gpu& gpu : gpus_) {

@@ -130,6 +130,9 @@ class LiveFleet {
   // The oldest log segment with a sample that is not in a closed cell; nothing when there is none.
   std::optional<std::uint32_t> oldest_segment(std::uint32_t current_segment) const;
 
+  // From where on something is not closed; nothing when no GPU has samples that wait.
+  std::optional<units::Instant> oldest_open() const;
+
   void set_jobs(jobs::JobTable jobs) { jobs_ = std::move(jobs); }
 
   std::size_t gpu_count() const { return gpus_.size(); }

@@ -123,6 +123,18 @@ TEST_F(Live, a_backlog_of_hours_sent_in_order_is_rolled_up_whole) {
   EXPECT_EQ(total("GPU-a")[CellField::kMeasured], 7'215'000'000);
 }
 
+TEST_F(Live, where_a_backlog_begins_is_known_before_it_is_closed) {
+  EXPECT_FALSE(fleet.oldest_open());
+  const LabelSetId a = gpu("GPU-a", "train-0"), b = gpu("GPU-b", "train-0");
+  for (int t = 30; t < 4 * 3'600; t += 30) scrape(a, t, 0.5);
+  scrape(b, 4 * 3'600, 0.5);
+  EXPECT_EQ(fleet.oldest_open(), Instant{kStart + 30'000});
+  close();
+  EXPECT_EQ(fleet.oldest_open(), Instant{kStart + (4 * 3'600 - 180) * 1'000});
+  close(true);
+  EXPECT_FALSE(fleet.oldest_open()) << "all of them are closed out";
+}
+
 TEST_F(Live, a_backlog_is_closed_in_pieces_that_add_up) {
   const LabelSetId a = gpu("GPU-a", "train-0");
   for (int t = 0; t <= 3600; t += 15) scrape(a, t, 0.4);

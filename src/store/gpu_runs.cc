@@ -1,5 +1,7 @@
 #include "store/gpu_runs.h"
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "base/check.h"
@@ -26,6 +28,13 @@ bool take_number(std::string_view& bytes, std::uint64_t& value) {
 }
 
 }  // namespace
+
+void make_distinct(std::vector<GpuId>& gpus) {
+  // Mostly of one span, which is in order.
+  if (std::adjacent_find(gpus.begin(), gpus.end(), std::greater_equal<>()) == gpus.end()) return;
+  std::sort(gpus.begin(), gpus.end());
+  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
+}
 
 std::string encode_gpu_runs(std::span<const GpuId> gpus) {
   std::string out;

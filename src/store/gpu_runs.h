@@ -18,6 +18,9 @@ namespace flopsight::store {
 
 inline constexpr std::size_t kRunGpusMax = 16'000'000;
 
+// Ascending, without repetitions. (Ids are 32-bit numbers, of GPUs or of anything else.)
+void make_distinct(std::vector<GpuId>& gpus);
+
 // `gpus` ascending, without repetitions.
 std::string encode_gpu_runs(std::span<const GpuId> gpus);
 base::Result<std::vector<GpuId>> decode_gpu_runs(std::string_view bytes);

@@ -1,9 +1,9 @@
 // Who had which GPUs: members of a window, out of spans.
 #include <algorithm>
-#include <functional>
 
 #include "base/text.h"
 #include "jobs/job_name.h"
+#include "store/gpu_runs.h"
 #include "store/sqlite_store_internal.h"
 
 namespace flopsight::store {
@@ -27,13 +27,6 @@ std::vector<GpuId> gpus_of_nobody(const std::vector<std::pair<GpuId, units::Wind
     if (held_milliseconds[id] < seen.end.unix_milliseconds - seen.start.unix_milliseconds) gpus.push_back(id);
   }
   return gpus;
-}
-
-void make_distinct(std::vector<GpuId>& gpus) {
-  // Mostly of one span, which is in order.
-  if (std::adjacent_find(gpus.begin(), gpus.end(), std::greater_equal<>()) == gpus.end()) return;
-  std::sort(gpus.begin(), gpus.end());
-  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
 }
 
 }  // namespace

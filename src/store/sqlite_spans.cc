@@ -55,8 +55,7 @@ base::Status SqliteStore::write_span_rows(SpanRows& rows, bool is_open) {
       database_.prepare("INSERT INTO spans(job_id, start_unix_milliseconds, end_unix_milliseconds, is_open, gpus) VALUES(?, ?, ?, ?, ?)"));
   for (auto& [key, gpus] : rows) {
     const auto& [job, start, end] = key;
-    std::sort(gpus.begin(), gpus.end());
-    gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
+    make_distinct(gpus);
     insert.bind(1, job);
     insert.bind(2, start);
     insert.bind(3, end);
@@ -129,8 +128,7 @@ base::Status SqliteStore::count_gpus_of(const std::set<JobId>& jobs) {
       FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuId> gpus, decode_gpu_runs(select.blob(0)));
       all.insert(all.end(), gpus.begin(), gpus.end());
     }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
+    make_distinct(all);
     update.bind(1, static_cast<std::int64_t>(all.size()));
     update.bind(2, job);
     FLOPSIGHT_RETURN_IF_ERROR(update.run());
@@ -218,8 +216,8 @@ base::Result<std::vector<JobRecord>> SqliteStore::jobs() {
       record.last = std::max(record.last, spans[i].window.end);
       gpus.insert(gpus.end(), spans[i].gpus.begin(), spans[i].gpus.end());
     }
-    std::sort(gpus.begin(), gpus.end());
-    record.gpu_count = static_cast<std::uint32_t>(std::unique(gpus.begin(), gpus.end()) - gpus.begin());
+    make_distinct(gpus);
+    record.gpu_count = static_cast<std::uint32_t>(gpus.size());
   }
   std::erase_if(records, [](const JobRecord& record) { return record.last.unix_milliseconds == 0; });
   return records;

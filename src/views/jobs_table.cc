@@ -54,7 +54,7 @@ std::string jobs_table(const std::vector<analysis::JobAnswer>& jobs) {
     reports = reports || job.reported;
     const std::string cells[] = {
         full_name(job.holder),
-        std::to_string(job.summary.gpu_count),
+        text_table::gpu_count(job.summary.gpu_count, job.gpu_count_told.has_value()),
         number(job.summary.gpu_hours_allocated, 1),
         number(job.summary.gpu_hours_lost, 1),
         number(job.summary.gpu_hours_unmeasured, 1),
@@ -81,7 +81,7 @@ std::string job_text(const analysis::JobAnswer& job) {
     models += (models.empty() ? "" : ", ") + short_name(model);
   line("user", text(job.holder.user));
   line("team", text(job.holder.team));
-  line("GPUs", fmt::format("{} {}", job.summary.gpu_count, models));
+  line("GPUs", text_table::gpu_count(job.summary.gpu_count, job.gpu_count_told.has_value()) + (models.empty() ? "" : " " + models));
   line("seen", time(job.first) + " to " + time(job.last));
   line("attributed by", text(job.holder.rule));
   line("family", text(job.family));

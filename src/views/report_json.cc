@@ -19,6 +19,7 @@ Object group(const analysis::Group& g) {
   out.reserve(kGroupMembers);
   out.emplace_back("key", std::move(key));
   add_summary(out, g.summary);
+  if (g.gpu_count_told) out.emplace_back("gpu_count_told", *g.gpu_count_told);
   if (g.reported_mfu_ratio) out.emplace_back("reported_mfu_ratio", g.reported_mfu_ratio);
   if (g.tile_overhead_ratio) {
     out.emplace_back("ofu_adjusted_ratio", g.ofu_adjusted_ratio());

@@ -47,9 +47,9 @@ std::string group_name(const analysis::Group& group, analysis::GroupBy by) {
                                          : fmt::format("(no {})", analysis::group_by_name(by));
 }
 
-void add_row(std::vector<Column>& columns, const std::string& name, const analysis::Summary& s, int decimals) {
+void add_row(std::vector<Column>& columns, const std::string& name, const analysis::Summary& s, int decimals, bool is_told = false) {
   const std::string cells[] = {name,
-                               std::to_string(s.gpu_count),
+                               text_table::gpu_count(s.gpu_count, is_told),
                                with_band(s),
                                percent(s.tensor_active_ratio),
                                s.sm_clock_hertz_mean ? fmt::format("{:.0f}", *s.sm_clock_hertz_mean / 1e6)
@@ -146,7 +146,7 @@ std::string report_table(const analysis::Report& report) {
   // A short window's hours would all round to 0.01.
   const int decimals = report.fleet.gpu_hours_allocated.value_or(100) < 1 ? 5 : 2;
   for (const analysis::Group& group : report.groups) {
-    add_row(columns, group_name(group, report.by), group.summary, decimals);
+    add_row(columns, group_name(group, report.by), group.summary, decimals, group.gpu_count_told.has_value());
   }
   if (report.groups_omitted_count > 0) {
     for (Column& column : columns) column.cells.emplace_back("");

@@ -27,6 +27,8 @@ std::string short_name(std::string_view text) {
   return head + base::printable(tail, tail.size());
 }
 
+std::string gpu_count(std::uint64_t count, bool is_told) { return std::to_string(count) + (is_told ? " told" : ""); }
+
 void drop_unknown(std::vector<Column>& columns, std::size_t first) {
   for (std::size_t i = columns.size(); i-- > first;) {
     const auto& cells = columns[i].cells;

@@ -3,6 +3,7 @@
 // printable already; short_name() makes them so. Threads: pure.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ struct Column {
 
 // Printable, and cut in the middle where it is long, as names differ at both ends.
 std::string short_name(std::string_view text);
+// "4", or "4 told" where a scheduler says so and fewer were seen.
+std::string gpu_count(std::uint64_t count, bool is_told);
 // From column `first` on, those in which nothing is known are left out rather than shown as dashes.
 void drop_unknown(std::vector<Column>& columns, std::size_t first);
 // A line under the head, and one before row `rule_before` if there is such a row.

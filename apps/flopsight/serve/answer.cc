@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "rollups/stored.h"
+#include "rollups/totals.h"
 #include "serve/held_time.h"
 
 namespace flopsight::app {
@@ -47,12 +48,14 @@ class Holders {
   std::unordered_map<JobId, samples::HolderId> ids_;
 };
 
+// All GPUs with their cells; `seen`: the time of each job in them.
 base::Status add_gpus(store::Reader& store, const AnswerSettings& settings, units::Window window, Holders& holders,
-                      rollups::Fleet& fleet, samples::QualityLog& quality) {
+                      rollups::Fleet& fleet, SeenSeconds& seen, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, store.gpu_totals(window, std::nullopt));
   std::vector<store::GpuId> ids;
   for (const store::GpuTotal& total : totals) {
     if (ids.empty() || ids.back() != total.gpu) ids.push_back(total.gpu);
+    if (total.job != 0) seen[total.job] += rollups::totals_of(total.cell).allocated_seconds;
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus(ids));
   std::map<store::GpuId, const store::GpuRecord*> by_id;
@@ -72,28 +75,38 @@ base::Status add_gpus(store::Reader& store, const AnswerSettings& settings, unit
   return {};
 }
 
-// GPU time that schedulers gave and nobody saw, as entries of a report.
-base::Result<std::vector<rollups::GpuTime>> unseen_entries(store::Reader& store, JobService* jobs, const AnswerSettings& settings,
-                                                           units::Window window, const Caller& caller, Holders& holders,
-                                                           samples::QualityLog& quality) {
-  std::vector<rollups::GpuTime> entries;
-  if (jobs == nullptr) return entries;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<UnseenTime> unseen, unseen_times(store, *jobs, window, caller, quality));
-  if (unseen.empty()) return entries;
-  const rollups::GpuTime model = rollups::time_of_model("", settings.fleet, quality);
-  for (const UnseenTime& time : unseen) {
+// What schedulers told of the jobs of a window.
+struct Told {
+  std::vector<rollups::GpuTime> unseen;  // GPU time that they gave and nobody saw, as entries of a report
+  std::vector<analysis::ToldGpus> gpus;
+};
+base::Result<Told> told_of(store::Reader& store, JobService* jobs, const AnswerSettings& settings, units::Window window,
+                           const SeenSeconds& seen, const Caller& caller, Holders& holders, samples::QualityLog& quality) {
+  Told told;
+  if (jobs == nullptr) return told;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<ToldJobTime> times, told_times(store, *jobs, window, seen, caller, quality));
+  std::optional<rollups::GpuTime> model;
+  for (const ToldJobTime& time : times) {
+    told.gpus.push_back({time.holder, time.gpu_count_max});
+    if (!time.unseen_gpu_seconds) continue;
+    if (!model) model = rollups::time_of_model("", settings.fleet, quality);
     rollups::Cell cell;
-    cell.absent(samples::AbsentReason::kNotSeen) = std::llround(time.gpu_seconds * 1e6);
-    entries.push_back(rollups::time_of_job(model, {holders.of_told(time.holder), cell}, {}));
+    cell.absent(samples::AbsentReason::kNotSeen) = std::llround(*time.unseen_gpu_seconds * 1e6);
+    told.unseen.push_back(rollups::time_of_job(*model, {holders.of_told(time.holder), cell}, {}));
   }
-  return entries;
+  return told;
 }
 
 // By jobs, of which a store has sums: GPUs are only counted. One entry for each model stands for one job after another.
 base::Result<analysis::Report> report_of_jobs(store::Reader& store, const AnswerSettings& settings, units::Window window,
-                                              const analysis::ReportOptions& options, Holders& holders,
-                                              const std::vector<rollups::GpuTime>& unseen, samples::QualityLog& quality) {
+                                              const analysis::ReportOptions& options, Holders& holders, JobService* jobs,
+                                              const Caller& caller, samples::QualityLog& quality) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_sums(window));
+  SeenSeconds seen;
+  for (const store::JobTotal& total : totals) {
+    if (total.job != 0) seen[total.job] += rollups::totals_of(total.cell).allocated_seconds;
+  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Told told, told_of(store, jobs, settings, window, seen, caller, holders, quality));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, store.members(window, std::nullopt));
   // An engine knows it only once it was asked.
   if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
@@ -122,7 +135,7 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
   analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return holders.table().at(id); }, options,
                                  quality);
   for_all([&](const rollups::GpuTime& entry, JobId) { report.see_clock(entry); });
-  for (const rollups::GpuTime& entry : unseen) report.see_clock(entry);
+  for (const rollups::GpuTime& entry : told.unseen) report.see_clock(entry);
   for_all([&](rollups::GpuTime& entry, JobId job) {
     const auto member = std::lower_bound(members.begin(), members.end(), job,
                                          [](const store::Member& one, JobId key) { return one.job < key; });
@@ -130,8 +143,10 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
     if (member != members.end() && member->job == job) entry.members = member->gpus;
     report.add(entry);
   });
-  for (const rollups::GpuTime& entry : unseen) report.add(entry);
-  return report.finish(true, window);
+  for (const rollups::GpuTime& entry : told.unseen) report.add(entry);
+  analysis::Report out = report.finish(true, window);
+  analysis::add_told_gpus(out, told.gpus);
+  return out;
 }
 
 }  // namespace
@@ -151,15 +166,17 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   const bool needs_gpus = with_gpus || by == analysis::GroupBy::kHost || by == analysis::GroupBy::kGpu;
   const jobs::Grouping::OwnerOf owner_of = jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf();
   Holders holders(store, caller, settings, owner_of);
-  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<rollups::GpuTime> unseen,
-                             unseen_entries(store, jobs, settings, window, caller, holders, quality));
-  if (!needs_gpus) return report_of_jobs(store, settings, window, options, holders, unseen, quality);
+  if (!needs_gpus) return report_of_jobs(store, settings, window, options, holders, jobs, caller, quality);
   rollups::Fleet fleet;
   fleet.window = window;
-  FLOPSIGHT_RETURN_IF_ERROR(add_gpus(store, settings, window, holders, fleet, quality));
+  SeenSeconds seen;
+  FLOPSIGHT_RETURN_IF_ERROR(add_gpus(store, settings, window, holders, fleet, seen, quality));
+  FLOPSIGHT_ASSIGN_OR_RETURN(Told told, told_of(store, jobs, settings, window, seen, caller, holders, quality));
   if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
-  std::move(unseen.begin(), unseen.end(), std::back_inserter(fleet.gpus));
-  return analysis::build_report(fleet, holders.table(), std::move(quality), options);
+  std::move(told.unseen.begin(), told.unseen.end(), std::back_inserter(fleet.gpus));
+  analysis::Report report = analysis::build_report(fleet, holders.table(), std::move(quality), options);
+  analysis::add_told_gpus(report, told.gpus);
+  return report;
 }
 
 }  // namespace flopsight::app

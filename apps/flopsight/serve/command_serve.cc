@@ -323,7 +323,8 @@ class Service {
     const ServeConfig& c = loaded_.config;
     const double back_seconds = c.rollup_gap.value + c.rollup_idle.value + 2 * (slot_wait(c).value + c.rollup_slot.value);
     std::vector<jobs::JobRecord> records = jobs_file_;
-    auto told = jobs_->records({now - units::Seconds(back_seconds), now + c.rollup_future});
+    const units::Instant back = now - units::Seconds(back_seconds);
+    auto told = jobs_->records({std::min(back, ingest_->oldest_open().value_or(back)), now + c.rollup_future});
     if (told.ok()) {
       records.insert(records.end(), std::make_move_iterator(told->begin()), std::make_move_iterator(told->end()));
     } else {

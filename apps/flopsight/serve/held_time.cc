@@ -4,7 +4,6 @@
 
 #include "jobs/job_name.h"
 #include "jobs/label_rules.h"
-#include "rollups/totals.h"
 
 namespace flopsight::app {
 namespace {
@@ -81,25 +80,21 @@ base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& h
   return may_be_counted ? std::optional<double>() : std::optional(unseen_seconds);
 }
 
-base::Result<std::vector<UnseenTime>> unseen_times(store::Reader& reader, JobService& jobs, units::Window window,
-                                                   const Caller& caller, samples::QualityLog& quality) {
-  std::vector<UnseenTime> out;
+base::Result<std::vector<ToldJobTime>> told_times(store::Reader& reader, JobService& jobs, units::Window window, const SeenSeconds& seen,
+                                                  const Caller& caller, samples::QualityLog& quality) {
+  std::vector<ToldJobTime> out;
   FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(&jobs, window));
   if (told.all().empty()) return out;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, reader.job_totals(window, std::nullopt));
   std::map<const JobService::Held*, double> seen_seconds;
-  for (const store::JobTotal& total : totals) {
-    if (total.job == 0) continue;
-    if (const JobService::Held* held = told.of(reader.holder(total.job))) {
-      seen_seconds[held] += rollups::totals_of(total.cell).allocated_seconds;
-    }
+  for (const auto& [job, seconds] : seen) {
+    if (const JobService::Held* held = told.of(reader.holder(job))) seen_seconds[held] += seconds;
   }
   FreeHosts free_hosts(reader, window);
   for (const JobService::Held& held : told.all()) {
     if (!caller.sees(held.holder)) continue;
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<double> unseen,
                                unseen_gpu_seconds(held, seen_seconds[&held], jobs, window, free_hosts, quality));
-    if (unseen) out.push_back({held.holder, *unseen});
+    out.push_back({held.holder, unseen, held.gpu_count_max});
   }
   return out;
 }

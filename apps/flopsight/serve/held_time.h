@@ -57,12 +57,16 @@ base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& h
                                                        JobService& jobs, units::Window window, FreeHosts& free_hosts,
                                                        samples::QualityLog& quality);
 
-// The same for all jobs that the caller may see.
-struct UnseenTime {
+// What the rollups have of each job in the window, in GPU-seconds.
+using SeenSeconds = std::map<store::JobId, double>;
+
+// The same for all jobs that the caller may see, with how many GPUs they had at most by their scheduler.
+struct ToldJobTime {
   samples::Holder holder;
-  double gpu_seconds = 0;
+  std::optional<double> unseen_gpu_seconds;
+  std::uint32_t gpu_count_max = 0;  // 0: not said
 };
-base::Result<std::vector<UnseenTime>> unseen_times(store::Reader& reader, JobService& jobs, units::Window window,
-                                                   const Caller& caller, samples::QualityLog& quality);
+base::Result<std::vector<ToldJobTime>> told_times(store::Reader& reader, JobService& jobs, units::Window window, const SeenSeconds& seen,
+                                                  const Caller& caller, samples::QualityLog& quality);
 
 }  // namespace flopsight::app

@@ -153,6 +153,8 @@ class Ingest {
   // Who held what, from schedulers and jobs files; for what is closed from now on. Pods that kube-state-metrics says have
   // ended are added to it.
   void set_jobs(std::vector<jobs::JobRecord> records);
+  // From where on rollups are not closed, which is long ago when a backlog comes in.
+  std::optional<units::Instant> oldest_open() const;
   // Steps of jobs that trainers exported and that are complete, once. Until they are kept somewhere, they are only with the caller.
   std::vector<training_logs::ExportedSteps::OfJob> take_reported(units::Instant now);
   // Holders of GPUs that kube-state-metrics knows the owner of.

@@ -29,6 +29,11 @@ void Ingest::learn_reported(std::string_view metric, std::span<const jobs::Label
   }
 }
 
+std::optional<units::Instant> Ingest::oldest_open() const {
+  const std::scoped_lock guard(fleet_mutex_);
+  return fleet_->oldest_open();
+}
+
 std::vector<training_logs::ExportedSteps::OfJob> Ingest::take_reported(units::Instant now) {
   const std::scoped_lock guard(fleet_mutex_);
   return reported_.take(now);

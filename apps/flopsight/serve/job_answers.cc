@@ -10,6 +10,7 @@
 #include "rollups/stored.h"
 #include "serve/held_time.h"
 #include "serve/log_zone.h"
+#include "store/gpu_runs.h"
 
 namespace flopsight::app {
 namespace {
@@ -52,11 +53,6 @@ void add_total(const store::Reader& reader, const store::JobTotal& total, JobCel
   cells.spread.merge(total.spread);
 }
 
-void unite(std::vector<std::uint32_t>& gpus) {
-  std::sort(gpus.begin(), gpus.end());
-  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
-}
-
 // Every group with time in the window, by its id.
 Result<std::map<std::string, Gathered>> gather(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                                units::Window window, const Caller& caller) {
@@ -81,7 +77,7 @@ Result<std::map<std::string, Gathered>> gather(store::Reader& reader, JobService
     const auto at = of_job.find(total.job);
     if (at != of_job.end()) add_total(reader, total, at->second->cells);
   }
-  for (auto& [id, gathered] : groups) unite(gathered.cells.gpus);
+  for (auto& [id, gathered] : groups) store::make_distinct(gathered.cells.gpus);
   return groups;
 }
 
@@ -91,11 +87,13 @@ void name_members(const Gathered& gathered, JobAnswer& answer) {
   std::sort(answer.members.begin(), answer.members.end());
 }
 
-// The most GPUs that the job is known to have.
-std::uint64_t gpu_count_of(const JobAnswer& answer) {
-  std::uint64_t count = answer.summary.gpu_count;
+// Its scheduler may have given it more GPUs than were seen.
+void count_told_gpus(JobAnswer& answer) {
+  std::uint64_t count = 0;
   for (const schedulers::Job& run : answer.runs) count = std::max<std::uint64_t>(count, run.gpu_count.value_or(0));
-  return count;
+  if (count <= answer.summary.gpu_count) return;
+  answer.gpu_count_told = count;
+  answer.summary.gpu_count = count;
 }
 
 std::string family_of(const JobAnswer& answer, const AnswerSettings& settings) {
@@ -146,7 +144,7 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
   std::erase(answer.models, std::string());
   name_members(gathered, answer);
   answer.runs = std::move(runs);
-  answer.summary.gpu_count = gpu_count_of(answer);
+  count_told_gpus(answer);
   answer.family = family_of(answer, q.settings);
   if (q.jobs == nullptr) return answer;
   std::vector<samples::Holder> holders = {gathered.cells.holder};
@@ -274,7 +272,7 @@ Result<Gathered> gather_found(store::Reader& reader, const FoundJob& found, unit
     for (const store::JobTotal& total : totals) add_total(reader, total, cells);
   }
   if (gathered.members.empty()) return missing(found.id);
-  unite(cells.gpus);
+  store::make_distinct(cells.gpus);
   return gathered;
 }
 

@@ -7,6 +7,8 @@
 #include "serve/late_jobs.h"
 #include "serve/mfu_answers.h"
 #include "serve/test_ingest.h"
+#include "views/jobs_table.h"
+#include "views/report_views.h"
 
 namespace flopsight::app {
 namespace {
@@ -253,6 +255,38 @@ TEST_F(KnownJobs, held_gpus_without_a_sample_are_unmeasured_time_of_the_job) {
   ASSERT_TRUE(report.ok());
   EXPECT_NEAR(*report->fleet.gpu_hours_allocated, 5.0, 0.02);
   EXPECT_NEAR(*report->fleet.gpu_hours_unmeasured, 4.5, 0.02);
+}
+
+TEST_F(KnownJobs, the_number_of_gpus_that_only_the_scheduler_knows_is_told_by_jobs_and_reports_alike) {
+  now_ = after(0);
+  tell(R"([{"cluster": "c1", "id": 102, "user": "ada", "hosts": ["n8"], "gpus": ["0-3"], "start": "2026-11-29T10:00:00Z", "end": "2026-11-29T11:00:00Z"},
+           {"cluster": "c1", "id": 103, "user": "bob", "hosts": ["n0"], "gpus": ["0"], "start": "2026-11-29T10:00:00Z", "end": "2026-11-29T10:10:00Z"}])");
+  run("", {0}, 0, 600);
+  attribute();
+  flush(true);
+  const auto jobs = list();
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[1].gpu_count_told, 4U);
+  EXPECT_FALSE(jobs[0].gpu_count_told) << "of which all were seen";
+  EXPECT_THAT(views::jobs_table(jobs), testing::HasSubstr("4 told"));
+  Ingest::StoreHandle store = ingest_->store();
+  for (const auto by : {analysis::GroupBy::kJob, analysis::GroupBy::kUser, analysis::GroupBy::kNamespace}) {
+    for (const bool with_gpus : {false, true}) {
+      const auto report = answer_fleet(*store, settings_, kHour, by, {}, with_gpus, kEverybody, jobs_.get());
+      ASSERT_TRUE(report.ok());
+      std::vector<std::pair<std::uint64_t, bool>> counts;
+      for (const analysis::Group& group : report->groups) counts.emplace_back(group.summary.gpu_count, group.gpu_count_told.has_value());
+      std::sort(counts.begin(), counts.end());
+      if (by == analysis::GroupBy::kNamespace) {
+        EXPECT_THAT(counts, ElementsAre(std::pair(4U, true)));
+      } else {
+        EXPECT_THAT(counts, ElementsAre(std::pair(1U, false), std::pair(4U, true)));
+      }
+      EXPECT_THAT(views::report_table(*report), testing::HasSubstr("4 told"));
+      EXPECT_THAT(views::report_json(*report), testing::HasSubstr("\"gpu_count_told\": 4"));
+      EXPECT_EQ(report->fleet.gpu_count, 1U) << "seen";
+    }
+  }
 }
 
 TEST_F(KnownJobs, a_gpu_hour_that_may_be_counted_already_is_not_counted_again) {

@@ -114,6 +114,7 @@ Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
     job.last = std::max(job.last, end);
     const double held_seconds = (std::min(end, window.end) - std::max(run.start, window.start)).value;
     job.is_mig = job.is_mig || run.is_mig;
+    job.gpu_count_max = std::max(job.gpu_count_max, run.gpu_count.value_or(0));
     if (!run.gpu_count || run.is_mig) job.gpu_seconds.reset();
     if (job.gpu_seconds) *job.gpu_seconds += *run.gpu_count * std::max(0.0, held_seconds);
   }

@@ -65,6 +65,7 @@ class JobService {
     samples::Holder holder;             // job, cluster as namespace, user, team
     std::optional<double> gpu_seconds;  // absent where a run does not say how many GPUs, or counts MIG instances
     bool is_mig = false;                // some run counts MIG instances
+    std::uint32_t gpu_count_max = 0;    // of a run
     units::Instant first;
     units::Instant last;
   };

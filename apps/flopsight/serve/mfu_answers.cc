@@ -7,7 +7,7 @@
 #include "jobs/job_name.h"
 #include "rollups/totals.h"
 #include "serve/job_answers.h"
-#include "store/store.h"
+#include "store/gpu_runs.h"
 
 namespace flopsight::app {
 namespace {
@@ -71,8 +71,7 @@ base::Result<Seen> seen_of(store::Reader& reader, const FoundJob& found, units::
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, job));
     for (const store::Member& member : members) gpus.insert(gpus.end(), member.gpus.begin(), member.gpus.end());
   }
-  std::sort(gpus.begin(), gpus.end());
-  gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
+  store::make_distinct(gpus);
   Seen seen;
   seen.gpu_count = gpus.size();
   if (measured_seconds > 0) seen.ofu_ratio = delivered_seconds / measured_seconds;
