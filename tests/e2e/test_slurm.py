@@ -13,10 +13,13 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
+from fleet import BINARY
 from servers import wait_until
+from service import Service
 from slurm_cluster import SlurmCluster
 
-TOOL = os.path.join(os.environ["FLOPSIGHT_BUILD_DIR"], "slurm_jobs")
+COLUMNS = ("Cluster,JobIDRaw,JobID,User,Account,Partition,QOS,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,NodeList,NNodes,"
+           "ExitCode,JobName")
 # Says what it was given, and when it began and was ended, into a file named by its id and its start.
 WITNESS = ("echo begun $(date +%s) ${SLURM_JOB_GPUS:-none} $(hostname) $SLURMD_NODENAME >> seen-$SLURM_JOB_ID; "
            "trap 'echo ended $(date +%s) >> seen-$SLURM_JOB_ID; exit 0' TERM; ")
@@ -39,26 +42,25 @@ class Jobs(unittest.TestCase):
 
     # ---- asking -----------------------------------------------------------------------------------
 
-    def tool(self, *arguments: str, text: str = "") -> dict:
-        done = subprocess.run([TOOL, *arguments], input=text, capture_output=True, text=True, timeout=120, check=False,
-                              env=self.slurm.environment)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+    def read(self, text: str, zone: str = "UTC") -> list[dict]:
+        """What `flopsight jobs import` makes of a command's output; nothing of it may be a problem."""
+        done = subprocess.run([BINARY, "jobs", "import", "--dry-run", "--format", "json", "--cluster", self.slurm.name, "--zone", zone, "-"],
+                              input=text, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        answer = json.loads(done.stdout)
+        self.assertEqual(answer["problem_count"], 0, answer["problems"])
+        return answer["jobs"]
 
-    def read(self, text: str, zone: str = "UTC") -> dict:
-        answer = self.tool("read", "given", zone, text=text)
-        self.assertEqual(answer["complaints"], [])
-        return answer
+    def asked(self) -> list[dict]:
+        """By the accounting and by what is running, as serve asks."""
+        since = datetime.datetime.fromtimestamp(self.begun - 60, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        ended = self.slurm.run("sacct", "--allusers", "--duplicates", "--parsable2", "--allocations", "--starttime", since, "--format", COLUMNS)
+        return self.read(ended) + self.read(self.slurm.run("scontrol", "show", "job", "--details"))
 
-    def asked(self, *rest: str) -> dict:
-        answer = self.tool("ask", "testcluster", str(self.begun - 60), *rest)
-        self.assertEqual(answer["complaints"], [])
-        return answer
-
-    def runs(self, answer: dict, job: str) -> list[dict]:
+    def runs(self, answer: list[dict], job: str) -> list[dict]:
         """All starts of an id, in order; of one that is told twice the telling with indices."""
         found = {}
-        for one in answer["jobs"]:
+        for one in answer:
             if one["id"] == job and (one["start"] not in found or any(a["gpu_indices"] for a in one["allocations"])):
                 found[one["start"]] = one
         return [found[start] for start in sorted(found, key=str)]
@@ -66,6 +68,11 @@ class Jobs(unittest.TestCase):
     def seen(self, job: str) -> list[list[str]]:
         with open(os.path.join(self.slurm.folder, f"seen-{job}"), encoding="utf-8") as file:
             return [line.split() for line in file]
+
+    def held(self, answer: list[dict], jobs: list[str]) -> list[tuple]:
+        """(host, GPU, start, end, job) of all that was told of the jobs."""
+        return [(host, gpu, unix(one["start"]), unix(one["end"]) or 2**40, one["id"]) for one in answer if one["id"] in jobs
+                for allocation in one["allocations"] for host in allocation["hosts"] for gpu in allocation["gpu_indices"]]
 
     def indices(self, job: dict) -> dict[str, list[str]]:
         return {host: sorted(a["gpu_indices"]) for a in job["allocations"] for host in a["hosts"]}
@@ -92,7 +99,7 @@ class Jobs(unittest.TestCase):
         job = self.submit("--gres=gpu:a100:2", "-J", "two words", "-A", "physics", "-t", "1:00:00")
         self.wait_begun(job)
         text = self.slurm.run("scontrol", "show", "job", "-d", job)
-        for one in (self.read(text)["jobs"][0], self.runs(self.asked(), job)[0],
+        for one in (self.read(text)[0], self.runs(self.asked(), job)[0],
                     self.runs(self.read(self.slurm.run("squeue", "--json")), job)[0]):
             begun = self.seen(job)[0]
             self.assertEqual(self.indices(one), {begun[4]: begun[2].split(",")})
@@ -112,10 +119,10 @@ class Jobs(unittest.TestCase):
     def test_times_without_an_offset_are_read_in_the_zone_in_which_they_were_printed(self):
         job = self.submit("--gres=gpu:a100:1")
         self.wait_begun(job)
-        expected = self.read(self.slurm.run("scontrol", "show", "job", "-d", job))["jobs"][0]["start"]
+        expected = self.read(self.slurm.run("scontrol", "show", "job", "-d", job))[0]["start"]
         for zone in ("America/New_York", "Asia/Kathmandu", "Europe/Berlin"):
             text = self.slurm.run("scontrol", "show", "job", "-d", job, TZ=zone)
-            self.assertEqual(self.read(text, zone)["jobs"][0]["start"], expected, zone)
+            self.assertEqual(self.read(text, zone)[0]["start"], expected, zone)
 
     def test_a_requeued_job_is_two_runs_with_their_own_gpus(self):
         job = self.submit("--gres=gpu:a100:1", "--requeue")
@@ -158,7 +165,7 @@ class Jobs(unittest.TestCase):
             file.write("#!/bin/sh\n#SBATCH --output=/dev/null\n#SBATCH --gres=gpu:a100:1 -n1\n#SBATCH hetjob\n#SBATCH -n1\nsleep 600\n")
         job = self.slurm.run("sbatch", "--parsable", script).strip()
         self.slurm.wait_for_state(job, "RUNNING")
-        parts = [one for one in self.read(self.slurm.run("scontrol", "show", "job", "-d"))["jobs"]
+        parts = [one for one in self.read(self.slurm.run("scontrol", "show", "job", "-d"))
                  if one["het_job_id"] == int(job)]
         self.assertEqual([(one["het_offset"], one["gpu_count"]) for one in parts], [(0, 1), (1, 0)])
         self.assertEqual(len({one["id"] for one in parts}), 2)
@@ -172,7 +179,6 @@ class Jobs(unittest.TestCase):
         one = self.runs(answer, mig)[0]
         self.assertEqual(one["gpus"], [{"type": "a100_1g.5gb", "count": 1, "is_mig": True}])
         self.assertEqual(self.runs(answer, plain)[0]["gpu_count"], 0)
-        self.assertFalse({mig, plain} & {record["job"] for record in answer["records"]})
 
     def test_no_gpu_has_two_holders_at_a_time(self):
         jobs = [self.submit("--gres=gpu:a100:2") for _ in range(6)]  # eight GPUs: two have to wait
@@ -182,11 +188,10 @@ class Jobs(unittest.TestCase):
         self.slurm.run("scancel", jobs[0], jobs[1])
         for job in jobs[4:]:
             self.wait_begun(job)
-        held = [(host, gpu, unix(r["start"]), unix(r["end"]) or 2**40, r["job"])
-                for r in before["records"] + self.asked()["records"]
-                for host in r["hosts"] for gpu in r["gpus"] if r["job"] in jobs]
+        after = self.asked()
+        held = self.held(before + after, jobs)
         self.assertEqual({line[-1] for line in held}, set(jobs))
-        ends = {j["id"]: unix(j["end"]) for j in self.asked()["jobs"] if j["end"]}
+        ends = {one["id"]: unix(one["end"]) for one in after if one["end"]}
         for host, gpu, start, end, job in held:
             for other_host, other_gpu, other_start, other_end, other in held:
                 if job == other or (host, gpu) != (other_host, other_gpu):
@@ -197,10 +202,13 @@ class Jobs(unittest.TestCase):
     def test_slurmrestd_says_what_the_commands_say(self):
         job = self.submit("--gres=gpu:a100:1")
         self.wait_begun(job)
-        with self.slurm.rest() as url:
-            rest, commands = self.runs(self.asked(url), job), self.runs(self.asked(), job)
+        commands = self.runs(self.asked(), job)[0]
+        with self.slurm.rest() as url, Service("--slurm-rest-url", url, "--slurm-cluster", self.slurm.name, "--slurm-interval", "1s") as service:
+            def told():
+                return [one for one in service.json("/api/v1/jobs")["jobs"] if one["id"] == f"{job}@{self.slurm.name}"]
+            rest = wait_until(told, "the job by slurmrestd")[0]["runs"][0]
         for key in ("cluster", "id", "start", "end", "state", "gpu_count", "gpus", "allocations", "user", "account"):
-            self.assertEqual(rest[0][key], commands[0][key], key)
+            self.assertEqual(rest[key], commands[key], key)
 
 
 if __name__ == "__main__":

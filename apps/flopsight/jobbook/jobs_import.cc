@@ -7,16 +7,32 @@
 namespace flopsight::app {
 namespace {
 
+// Whether an object has the key itself, and not only somewhere inside.
+bool has_key(std::string_view object, std::string_view key) {
+  int depth = 0;
+  for (std::size_t i = 0; i < object.size(); ++i) {
+    const char c = object[i];
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c != '"') continue;
+    const std::size_t begin = i + 1;
+    for (++i; i < object.size() && object[i] != '"'; ++i) i += object[i] == '\\' ? 1U : 0U;
+    if (depth != 1 || i >= object.size() || object.substr(begin, i - begin) != key) continue;
+    const std::size_t after = object.find_first_not_of(" \t\r\n", i + 1);
+    if (after != std::string_view::npos && object[after] == ':') return true;
+  }
+  return false;
+}
+
 // A list of jobs as we print and take them: no answer of Slurm is a bare list, and all have "meta" beside "jobs".
 bool is_told(std::string_view text) {
   const std::string_view start = base::trim(text);
-  if (start.starts_with('[')) return true;
-  return start.starts_with('{') && text.find("\"meta\"") == std::string_view::npos;
+  return start.starts_with('[') || (start.starts_with('{') && !has_key(start, "meta"));
 }
 
 bool is_jobs_file(std::string_view text) {
   const std::string_view line = text.substr(0, text.find('\n'));
-  return line.find(',') != std::string_view::npos && line.find('|') == std::string_view::npos &&
+  return !base::trim(text).starts_with('{') && line.find(',') != std::string_view::npos && line.find('|') == std::string_view::npos &&
          line.find('=') == std::string_view::npos;
 }
 

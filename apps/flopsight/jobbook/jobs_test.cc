@@ -46,6 +46,19 @@ TEST(Jobs, files_of_three_kinds_are_told_apart) {
   EXPECT_EQ(answer.out, "2 jobs read: 2 new, 0 changed, 0 known already, 0 not started yet\n");
 }
 
+TEST(Jobs, json_of_slurm_is_told_from_a_list_by_its_own_keys_however_it_is_spaced) {
+  const test::TempFolder folder;
+  const std::string slurm = R"({"jobs":[{"job_id":6,"cluster":"c1","state":{"current":["COMPLETED"]},"nodes":"n1",)"
+                            R"("time":{"start":1751360400,"end":1751364000,"elapsed":3600},"name":"meta",)"
+                            R"("tres":{"allocated":[{"type":"gres","name":"gpu","count":1}]}}],"meta":{},"errors":[]})";
+  const std::string told = R"({"jobs": [{"id": 8, "name": "\"meta\"", "user": "meta", "hosts": "n2", "gpus": ["0"], "start": 1700000000}], "note": {"meta": 1}})";
+  for (const std::string& text : {slurm, told}) {
+    const test::Answer answer = run_program({"jobs", "import", "--dry-run", folder.write("jobs.json", text)});
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    EXPECT_THAT(answer.out, HasSubstr("n")) << text;
+  }
+}
+
 TEST(Jobs, imported_after_the_samples_have_the_time_that_was_nobodys) {
   const test::TempFolder folder;
   const std::string store = folder.path() + "/s";

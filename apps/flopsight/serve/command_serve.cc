@@ -15,6 +15,7 @@
 #include "serve/ingest.h"
 #include "serve/job_service.h"
 #include "serve/late_jobs.h"
+#include "serve/log_reading.h"
 #include "jobs/job_file.h"
 #include "parse_file.h"
 #include "serve/routes.h"
@@ -85,6 +86,10 @@ Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) 
   loaded.catalog = std::make_shared<const catalog::DeviceCatalog>(std::move(devices));
   if (!c.training_metrics.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(loaded.metrics, parse_file(c.training_metrics, training_logs::ExportedMetrics::parse));
+  }
+  if (!c.training_logs.empty()) {
+    // For its mistakes; who follows the logs reads it again.
+    if (const auto follower = read_log_sources(c.training_logs); !follower.ok()) return follower.error();
   }
   if (!c.prices.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(loaded.prices, parse_file(c.prices, analysis::Prices::parse));

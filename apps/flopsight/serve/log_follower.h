@@ -21,24 +21,14 @@
 #include "base/regex.h"
 #include "base/result.h"
 #include "serve/log_file.h"
+#include "training_logs/log_sources.h"
 #include "training_logs/patterns.h"
 #include "training_logs/report.h"
 #include "units/time.h"
 
 namespace flopsight::app {
 
-// One entry of a file of sources (docs/training-logs.md).
-struct LogSource {
-  std::string path;       // with * ? [ ]
-  std::string job;        // fixed; or by the group `job` of job_regex on the path
-  std::string job_regex;
-  std::string format;     // empty: whichever matches
-  std::string zone;       // empty: dates without an offset are no times
-  std::string pattern_file;
-  int line = 0;
-};
-// Errors: kInvalid, "line L: what was found, what was expected". Opens nothing.
-base::Result<std::vector<LogSource>> parse_log_sources(std::string_view yaml);
+using training_logs::LogSource;
 
 struct LogPosition {
   std::string path;

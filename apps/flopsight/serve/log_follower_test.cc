@@ -249,7 +249,7 @@ TEST(LogFollower, what_is_no_file_is_an_error_of_that_file) {
 }
 
 TEST(LogSources, a_file_of_sources) {
-  const auto sources = parse_log_sources(
+  const auto sources = training_logs::parse_log_sources(
       "training-logs:\n  - path: /logs/*/out.log\n    job-regex: /logs/(?P<job>[^/]+)/\n    format: megatron\n    zone: Europe/Berlin\n"
       "  - {path: /b.log, job: nightly}\n");
   ASSERT_TRUE(sources.ok()) << sources.error().message;
@@ -261,7 +261,7 @@ TEST(LogSources, a_file_of_sources) {
 
 TEST(LogSources, mistakes_name_their_line) {
   const auto error_of = [](std::string_view text) {
-    const auto sources = parse_log_sources(text);
+    const auto sources = training_logs::parse_log_sources(text);
     if (!sources.ok()) return sources.error().message;
     const auto follower = LogFollower::create(*sources);
     return follower.ok() ? std::string() : follower.error().message;
@@ -273,6 +273,10 @@ TEST(LogSources, mistakes_name_their_line) {
   EXPECT_EQ(error_of("training-logs:\n- {path: a, job-regex: x}\n"), "line 2: job-regex: expected a group (?P<job>…)");
   EXPECT_EQ(error_of("training-logs:\n- {path: a, job: x, job-regex: y}\n"), "line 2: both job and job-regex, expected one of them");
   EXPECT_NE(error_of("training-logs:\n- {path: a, pattern-file: /none}\n").find("line 2: "), std::string::npos);
+  std::string most = "training-logs:\n";
+  for (std::size_t i = 0; i < training_logs::kLogSourcesMax; ++i) most += "- {path: a, job: b}\n";
+  EXPECT_EQ(error_of(most), "");
+  EXPECT_EQ(error_of(most + "- {path: a, job: b}\n"), "line 2: more than 1000 sources");
   EXPECT_EQ(error_of("x: 1"), "line 1: expected a list under the key training-logs, and no other key");
 }
 

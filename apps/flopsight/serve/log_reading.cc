@@ -71,11 +71,22 @@ std::optional<LogPosition> parse_log_position(std::string_view text) {
   return position;
 }
 
-base::Result<std::unique_ptr<LogReading>> LogReading::start(const std::string& sources_path, JobService& jobs,
-                                                            std::function<units::Instant()> now) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<LogSource> sources, parse_file(sources_path, parse_log_sources));
+base::Result<LogFollower> read_log_sources(const std::string& sources_path) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<LogSource> sources, parse_file(sources_path, training_logs::parse_log_sources));
+  for (const LogSource& source : sources) {
+    if (!source.job.empty() || !source.job_regex.empty()) continue;
+    return base::Error{base::ErrorCode::kInvalid,
+                       sources_path + ": line " + std::to_string(source.line) + ": a source without job or job-regex, expected whose log it is"};
+  }
   auto follower = LogFollower::create(std::move(sources));
   if (!follower.ok()) return follower.error().within(sources_path);
+  return follower;
+}
+
+base::Result<std::unique_ptr<LogReading>> LogReading::start(const std::string& sources_path, JobService& jobs,
+                                                            std::function<units::Instant()> now) {
+  auto follower = read_log_sources(sources_path);
+  if (!follower.ok()) return follower.error();
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> notes, jobs.book().notes(kNotePrefix));
   for (const std::string& note : notes) {
     if (auto position = parse_log_position(note)) follower->restore(std::move(*position));
@@ -108,7 +119,13 @@ void LogReading::run() {
 
 void LogReading::keep(const FollowedSteps& followed) {
   base::Status kept;
-  if (!followed.job.empty()) {
+  if (followed.job.empty()) {
+    // Once a file, as long as there are not too many of them.
+    if (jobless_.size() < kNotesMax && jobless_.insert(followed.path).second) {
+      const std::scoped_lock lock(mutex_);
+      notes_.push_back(followed.path + ": job-regex finds no job in its path");
+    }
+  } else {
     const auto holder = jobs::parse_job_text(followed.job);
     store::ReportedKey key{holder ? holder->job : followed.job, holder ? holder->name_space : "", "log " + followed.path};
     kept = jobs_.tell_reported(key, followed.format, followed.steps, now_());

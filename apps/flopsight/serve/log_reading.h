@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "serve/log_follower.h"
 
 namespace flopsight::app {
+
+// Whom a file of sources says to follow. Errors: with the file and the line.
+base::Result<LogFollower> read_log_sources(const std::string& sources_path);
 
 class LogReading {
  public:
@@ -42,6 +46,7 @@ class LogReading {
   std::condition_variable wake_;
   bool stopping_ = false;
   std::vector<FollowedFile> files_;
+  std::set<std::string> jobless_;  // of the thread that reads
   std::vector<std::string> notes_;
   std::thread thread_;
 };

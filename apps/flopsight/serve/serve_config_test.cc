@@ -221,6 +221,9 @@ TEST(CheckConfig, says_ok_or_where_it_is_wrong) {
            {"key.yml", "listen_on: a:1\n", "key.yml:1: listen_on: no such key"},
            {"open.yml", "listen: 0.0.0.0:1\n", "is not loopback"},
            {"tokens.yml", "tokens-file: " + folder.write("tokens", "tokens: []\n") + "\n", "tokens:1: expected a list"},
+           {"logs.yml", "training-logs: " + folder.write("logs", "training-logs:\n- {path: /a.log}\n") + "\n",
+            "logs: line 2: a source without job or job-regex"},
+           {"metrics.yml", "training-metrics: " + folder.write("metrics", "training-metrics:\n- {name: a, means: mfu}\n") + "\n", "line 2: unit: found"},
            {"rules.yml", "rules: /nowhere\n", "/nowhere"}}) {
     const auto bad = test::run_program({"check-config", folder.write(name, yaml)});
     EXPECT_EQ(bad.exit_code, 2) << name;

@@ -84,7 +84,7 @@ TellingHealth Telling::health() const {
   if (slurm_) health.slurm = slurm_->health();
   for (const FollowedFile& file : logs_ ? logs_->files() : std::vector<FollowedFile>()) {
     ++health.logs_followed;
-    health.logs_failing += file.error.empty() ? 0U : 1U;
+    health.logs_failing += file.error.empty() && !file.job.empty() ? 0U : 1U;
   }
   return health;
 }

@@ -7,7 +7,7 @@
 #include "serve/job_audit.h"
 #include "serve/route_answers.h"
 #include "serve/routes.h"
-#include "serve/told.h"
+#include "training_logs/told_steps.h"
 
 // What others tell by POST: jobs, and how fast a job says it trains. Answered once it is durable.
 
@@ -62,7 +62,7 @@ ServerResponse Routes::tell_mfu(const ServerRequest& request) {
       path.substr(kPrefix.size(), path.size() - kPrefix.size() - kSuffix.size());
   if (id.empty() || id.size() > kJobIdBytesMax || id.starts_with('@'))
     return failed(400, "the path has no job: expected /api/v1/jobs/ID/mfu");
-  const auto told = parse_told_steps(request.body);
+  const auto told = training_logs::parse_told_steps(request.body);
   if (!told.ok())
     return failed(told.error().code == base::ErrorCode::kLimit ? 422 : 400, told.error().message);
   const store::ReportedKey key = key_of(id, told->source);

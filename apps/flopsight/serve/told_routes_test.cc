@@ -4,7 +4,7 @@
 #include "serve/paths.h"
 #include "serve/routes.h"
 #include "serve/test_ingest.h"
-#include "serve/told.h"
+#include "training_logs/told_steps.h"
 
 namespace flopsight::app {
 namespace {
@@ -127,9 +127,9 @@ TEST_F(Telling, wrong_steps_get_one_line) {
 
 TEST_F(Telling, steps_have_a_limit) {
   std::string body = "[";
-  for (std::size_t i = 0; i < kToldStepsMax; ++i) body += R"({"step_seconds":1},)";
-  EXPECT_TRUE(parse_told_steps(body.substr(0, body.size() - 1) + "]").ok());
-  EXPECT_EQ(parse_told_steps(body + R"({"step_seconds":1}])").error().code, base::ErrorCode::kLimit);
+  for (std::size_t i = 0; i < training_logs::kToldStepsMax; ++i) body += R"({"step_seconds":1},)";
+  EXPECT_TRUE(training_logs::parse_told_steps(body.substr(0, body.size() - 1) + "]").ok());
+  EXPECT_EQ(training_logs::parse_told_steps(body + R"({"step_seconds":1}])").error().code, base::ErrorCode::kLimit);
 }
 
 TEST_F(Telling, is_counted_in_the_services_own_metrics) {

@@ -13,14 +13,14 @@
 #include "base/result.h"
 #include "training_logs/report.h"
 
-namespace flopsight::app {
+namespace flopsight::training_logs {
 
 inline constexpr std::size_t kToldStepsMax = 100'000;
 
 struct ToldSteps {
-  std::vector<training_logs::Step> steps;
+  std::vector<Step> steps;
   std::string source = "api";  // key "source": "api NAME"
 };
 base::Result<ToldSteps> parse_told_steps(std::string_view json_text);
 
-}  // namespace flopsight::app
+}  // namespace flopsight::training_logs

@@ -1,4 +1,4 @@
-#include "serve/told.h"
+#include "training_logs/told_steps.h"
 
 #include <cmath>
 
@@ -7,14 +7,13 @@
 #include "base/text.h"
 #include "training_logs/merge_steps.h"
 
-namespace flopsight::app {
+namespace flopsight::training_logs {
 namespace {
 
 using base::Error;
 using base::ErrorCode;
 using base::json::Value;
 using base::json::wrong;
-using training_logs::Step;
 
 constexpr std::size_t kSourceBytesMax = 200;
 
@@ -59,7 +58,7 @@ base::Status field_in(const std::string& key, const Value& value, Step& step) {
   if (key == "loss") {
     std::optional<double> loss;
     FLOPSIGHT_RETURN_IF_ERROR(figure_in(key, value, loss));
-    if (loss) step.loss = training_logs::Loss{*loss};
+    if (loss) step.loss = Loss{*loss};
     return {};
   }
   if (key == "time") {
@@ -90,7 +89,7 @@ base::Result<Step> step_in(const Value& value) {
   if (!has_figure)
     return Error{ErrorCode::kInvalid,
                  "no figure in it, expected mfu_ratio, step_seconds or another"};
-  step.excluded = training_logs::exclusion_of_figures(step);
+  step.excluded = exclusion_of_figures(step);
   return step;
 }
 
@@ -128,4 +127,4 @@ base::Result<ToldSteps> parse_told_steps(std::string_view json_text) {
   return told;
 }
 
-}  // namespace flopsight::app
+}  // namespace flopsight::training_logs

@@ -1,10 +1,11 @@
+#include "training_logs/log_sources.h"
+
 #include <utility>
 
 #include "base/text.h"
 #include "base/yaml.h"
-#include "serve/log_follower.h"
 
-namespace flopsight::app {
+namespace flopsight::training_logs {
 namespace {
 
 namespace yaml = base::yaml;
@@ -49,6 +50,9 @@ base::Result<std::vector<LogSource>> parse_log_sources(std::string_view text) {
   if (list == nullptr || list->kind != yaml::Kind::kList || root.fields.size() != 1) {
     return mistake(1, "expected a list under the key training-logs, and no other key");
   }
+  if (list->items.size() > kLogSourcesMax) {
+    return base::Error{base::ErrorCode::kLimit, "line " + std::to_string(list->line) + ": more than " + std::to_string(kLogSourcesMax) + " sources"};
+  }
   std::vector<LogSource> sources;
   for (const yaml::Value& entry : list->items) {
     FLOPSIGHT_ASSIGN_OR_RETURN(LogSource source, source_of(entry));
@@ -57,4 +61,4 @@ base::Result<std::vector<LogSource>> parse_log_sources(std::string_view text) {
   return sources;
 }
 
-}  // namespace flopsight::app
+}  // namespace flopsight::training_logs
