@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace flopsight::base::yaml {
 namespace {
 
@@ -16,7 +18,7 @@ struct Converter {
   static Error at(const YAML::Mark& mark, const std::string& what) {
     // The library counts from 0; -1 where it does not know.
     return {ErrorCode::kInvalid, "line " + std::to_string(mark.line + 1) + ", column " +
-                                     std::to_string(mark.column + 1) + ": " + what};
+                                     std::to_string(mark.column + 1) + ": " + printable(what)};
   }
 
   Result<Value> convert(const YAML::Node& node, int depth) {

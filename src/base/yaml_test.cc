@@ -44,5 +44,14 @@ TEST(Yaml, nesting_and_aliases_that_multiply_are_limited) {
   EXPECT_FALSE(parse(std::string(100'000, '[')).ok());
 }
 
+TEST(Yaml, a_mistake_is_one_printable_line_whatever_is_wrong) {
+  for (const char* text : {"a: \"\\\n\"", "\"a\\nb\": 1\n\"a\\nb\": 2\n", "\"\\e[31m\": 1\n\"\\e[31m\": 2\n"}) {
+    const auto parsed = parse(text);
+    if (parsed.ok()) continue;
+    EXPECT_EQ(parsed.error().message.find_first_of("\n\x1b"), std::string::npos) << parsed.error().message;
+  }
+  EXPECT_FALSE(parse("\"a\\nb\": 1\n\"a\\nb\": 2\n").ok());
+}
+
 }  // namespace
 }  // namespace flopsight::base::yaml

@@ -332,6 +332,27 @@ Result<Job> job_from_json(const Value& value) {
   return job;
 }
 
+namespace {
+
+// Names are kept, and shown in every answer. (What a scheduler itself printed is never too long for it.)
+Status check_lengths(const Job& job) {
+  for (const auto& [name, member] : kTexts) {
+    if ((job.*member).size() > kTextBytesMax) {
+      return Error{ErrorCode::kLimit, std::string(name) + ": longer than " + std::to_string(kTextBytesMax) + " bytes"};
+    }
+  }
+  for (const Allocation& allocation : job.allocations) {
+    for (const auto* texts : {&allocation.hosts, &allocation.gpu_uuids}) {
+      for (const std::string& text : *texts) {
+        if (text.size() > kTextBytesMax) return Error{ErrorCode::kLimit, "hosts and UUIDs: one longer than " + std::to_string(kTextBytesMax) + " bytes"};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<Job>> parse_told_jobs(std::string_view json_text) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const Value root, base::json::parse(json_text));
   const Value* list = root.find("jobs") != nullptr ? root.find("jobs") : &root;
@@ -343,7 +364,8 @@ Result<std::vector<Job>> parse_told_jobs(std::string_view json_text) {
   std::vector<Job> out;
   for (const Value& entry : *list->as_array()) {
     auto job = job_from_json(entry);
-    if (!job.ok()) return job.error().within("entry " + std::to_string(out.size() + 1));
+    const Status fits = job.ok() ? check_lengths(*job) : Status(job.error());
+    if (!fits.ok()) return fits.error().within("entry " + std::to_string(out.size() + 1));
     out.push_back(std::move(job).value());
   }
   return out;

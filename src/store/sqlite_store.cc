@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "store/disk.h"
 #include "store/put_aside.h"
 #include "store/sqlite_schema.h"
 #include "store/sqlite_store_internal.h"
@@ -189,6 +190,9 @@ std::vector<std::pair<base::Hash128, units::Instant>> SqliteStore::closed_until(
 
 base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder, SqliteStoreOptions options) {
   const std::string path = folder + "/flopsight.db";
+  if (options.read_only && !real_disk().size(path).ok()) {
+    return base::Error{base::ErrorCode::kNotFound, folder + ": no store there, expected the folder of flopsight serve or flopsight import"};
+  }
   std::string damage;
   for (int attempt = 0;; ++attempt) {
     const auto opened = [&]() -> base::Result<std::unique_ptr<SqliteStore>> {

@@ -90,6 +90,33 @@ TEST(Jobs, imported_after_the_samples_have_the_time_that_was_nobodys) {
   EXPECT_EQ(json->find("groups")->as_array()->size(), 2U);
 }
 
+TEST(Jobs, are_listed_and_reported_where_no_sample_ever_came) {
+  const test::TempFolder folder;
+  const std::string store = folder.path() + "/s";
+  const std::string told = folder.write("told.json", R"([{"id": 8, "hosts": "n2", "gpus": ["0-3"], "start": 1790000000, "end": 1790003600}])");
+  ASSERT_EQ(run_program({"jobs", "import", "--store", store, told}).exit_code, 0);
+  const std::vector<std::string> window = {"--store", store, "--start", "1790000000", "--end", "1790007200"};
+  const auto with_window = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), window.begin(), window.end());
+    return run_program(arguments);
+  };
+  for (const auto& command : {std::vector<std::string>{"jobs", "list"}, {"jobs", "show", "8"}, {"report"}}) {
+    const test::Answer answer = with_window(command);
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    EXPECT_THAT(answer.out, HasSubstr("4 told"));
+  }
+}
+
+TEST(Jobs, texts_have_a_limit) {
+  const test::TempFolder folder;
+  const auto told = [&](std::size_t bytes) {
+    return run_program({"jobs", "import", "--dry-run", folder.write("told.json", "[{\"id\": \"" + std::string(bytes, 'x') + "\", \"hosts\": \"n1\", \"start\": 1}]")});
+  };
+  EXPECT_EQ(told(4'096).exit_code, 0);
+  EXPECT_EQ(told(4'097).exit_code, 2);
+  EXPECT_THAT(told(4'097).err, HasSubstr("entry 1: id: longer than 4096 bytes"));
+}
+
 TEST(Jobs, mistakes_get_one_line) {
   const test::TempFolder folder;
   const std::string odd = folder.write("odd.txt", "this is no output of any scheduler\n");
@@ -99,7 +126,7 @@ TEST(Jobs, mistakes_get_one_line) {
       {{"jobs", "import", "/nonexistent"}, "/nonexistent: cannot open"},
       {{"jobs", "import", "--dry-run", odd}, "odd.txt"},
       {{"jobs", "import", "--zone", "Nowhere/Never", odd}, "--zone"},
-      {{"jobs", "list", "--store", folder.path() + "/none"}, "none"},
+      {{"jobs", "list", "--store", folder.path() + "/none"}, "none: no store there, expected the folder of flopsight serve or flopsight import"},
       {{"jobs", "list", "--format", "xml"}, "--format xml: expected table or json"},
       {{"jobs", "list", "--since", "soon"}, "--since soon: expected a duration"}};
   for (const auto& [arguments, message] : cases) {

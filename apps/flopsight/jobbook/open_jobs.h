@@ -1,6 +1,6 @@
 #pragma once
-// A store folder opened for questions about jobs from the command line: rollups, and the book of jobs if there is one. Only read, also
-// while the service runs on it.
+// A store folder opened for questions about jobs from the command line: rollups and the book of jobs, of which one may be missing. Only read,
+// also while the service runs on it.
 
 #include <memory>
 #include <string>
@@ -13,8 +13,8 @@ namespace flopsight::app {
 
 struct OpenedJobs {
   catalog::DeviceCatalog catalog = catalog::DeviceCatalog::builtin();
-  std::unique_ptr<store::Store> store;
-  std::unique_ptr<JobService> service;  // nullptr: a store of before, or of an import, has no book
+  std::unique_ptr<store::Reader> store;  // of nothing where there are no rollups yet
+  std::unique_ptr<JobService> service;   // nullptr: a store of before, or of an import, has no book
   AnswerSettings settings;              // points into this
 };
 

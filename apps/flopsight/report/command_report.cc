@@ -5,6 +5,7 @@
 
 #include "serve/answer.h"
 #include "serve/mfu_answers.h"
+#include "serve/open_folder.h"
 #include "serve/tile_overheads.h"
 #include "base/text.h"
 #include "report/reported_mfu_query.h"
@@ -71,7 +72,7 @@ void print(const analysis::Report& report, ReportFormat format, const Env& env) 
 }
 
 // The MFU that jobs report, beside their OFU; nothing where none does.
-base::Status add_reported(store::Store& stored, JobService& jobs, const AnswerSettings& answers, units::Window window,
+base::Status add_reported(store::Reader& stored, JobService& jobs, const AnswerSettings& answers, units::Window window,
                           const Caller& caller, analysis::Report& report) {
   FLOPSIGHT_ASSIGN_OR_RETURN(MfuAnswer answer, answer_mfu(stored, jobs, answers, window, caller));
   if (answer.comparison.points.empty()) return {};
@@ -101,17 +102,14 @@ base::Status add_tile_overheads(const std::string& folder, analysis::Report& rep
 
 // From what `flopsight serve` or `flopsight import` stored; also while the service runs.
 Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window) {
-  store::SqliteStoreOptions how;
-  how.read_only = true;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<store::Store> stored, store::open_sqlite_store(a.store_path, how));
+  // What schedulers told is beside the rollups, where it was told.
+  std::unique_ptr<store::Reader> stored;
+  std::unique_ptr<JobService> jobs;
+  FLOPSIGHT_RETURN_IF_ERROR(open_folder(a.store_path, stored, jobs));
   AnswerSettings answers;
   answers.fleet = settings.fleet;
   answers.prices = settings.prices;
   answers.simulated = stored->simulated();
-  // What schedulers told is beside the rollups, where it was told.
-  auto book = JobService::open(a.store_path, true);
-  if (!book.ok() && book.error().code != base::ErrorCode::kNotFound) return book.error();
-  const std::unique_ptr<JobService> jobs = book.ok() ? std::move(book).value() : nullptr;
   answers.grouping = std::make_shared<const jobs::Grouping>();
   const Caller everybody{"", true, true, true, {}, {}};
   FLOPSIGHT_ASSIGN_OR_RETURN(analysis::Report report, answer_fleet(*stored, answers, window, a.by, a.top,
