@@ -135,8 +135,8 @@ class Reader {
 
   void member(std::string_view key, const Value& value) {
     if (key == "meta") meta_ = value;
-    found_list_ |= std::find(std::begin(kLists), std::end(kLists), key) != std::end(kLists);
     const base::json::Array* list = value.as_array();
+    found_list_ |= list != nullptr && std::find(std::begin(kLists), std::end(kLists), key) != std::end(kLists);
     if (key == "errors" && list != nullptr) {
       for (const Value& error : *list) {
         const std::string what = error.as_object() != nullptr

@@ -92,7 +92,7 @@ base::Status LateJobs::do_unit(store::Store& store, const Unit& unit) {
   const auto steps = [&]() -> base::Status {
     FLOPSIGHT_RETURN_IF_ERROR(store.begin());
     for (const auto& [key, of] : given) {
-      const auto gpu = std::find_if(gpus_.begin(), gpus_.end(), [&](const store::GpuRecord& record) { return record.id == key.first; });
+      const auto gpu = std::find_if(gpus_.begin(), gpus_.end(), [id = key.first](const store::GpuRecord& record) { return record.id == id; });
       FLOPSIGHT_RETURN_IF_ERROR(store.give(of, key.second, store.model(gpu->identity.model_raw)));
     }
     return store.commit({store.log_segment(), {}});
