@@ -203,7 +203,8 @@ TEST_F(JobBookTest, lists_jobs_that_were_told_late_until_they_are_dropped) {
   };
   const auto late = [&] {
     std::vector<std::string> ids;
-    for (const ToldJob& told : *book_->late_jobs(100)) ids.push_back(told.job.id);
+    const auto jobs = book_->late_jobs(100);
+    for (const ToldJob& told : *jobs) ids.push_back(told.job.id);
     return ids;
   };
   using Ids = std::vector<std::string>;

@@ -214,7 +214,8 @@ TEST_F(StoreTest, what_is_given_to_a_job_afterwards_is_as_if_it_had_been_its_fro
     const auto members = store_->members(late, job("b"));
     EXPECT_EQ(members->at(0).gpus, (std::vector<GpuId>{gpu(0), gpu(1), gpu(2)}));
     EXPECT_EQ(members->at(0).ever.start, late.start);
-    for (const GpuTotal& total : *store_->gpu_totals(late, std::nullopt)) EXPECT_NE(total.job == 0 && total.gpu != gpu(3), true) << total.gpu;
+    const auto gpus = store_->gpu_totals(late, std::nullopt);
+    for (const GpuTotal& total : *gpus) EXPECT_NE(total.job == 0 && total.gpu != gpu(3), true) << total.gpu;
     EXPECT_EQ(store_->gpu_totals(late, job("b"))->size(), 3U);
   };
   check(1);
