@@ -195,10 +195,14 @@ class Assumptions {
     for (const rollups::Portion& portion : gpu.portions) {
       if (!portion.holder) continue;
       const std::string& rule = holder_of(*portion.holder).rule;
+      if (rule.empty()) continue;  // of time that was only told of
       if (std::find(mine.begin(), mine.end(), rule) == mine.end()) mine.push_back(rule);
     }
     if (mine.empty()) mine.emplace_back("nothing (no job)");
-    for (const std::string_view rule : mine) count(rules_, rule, gpu.is_many ? gpu.members.size() : 1);
+    const std::uint64_t gpus = gpu.is_many ? gpu.members.size() : 1;
+    for (const std::string_view rule : mine) {
+      if (gpus > 0) count(rules_, rule, gpus);
+    }
     if (!gpu.gpu.driver_version.empty()) count(drivers_, gpu.gpu.driver_version, 1);
     both_routes_count_ += gpu.both_routes_count;
     by_counter_ += gpu.counter_route_ratio_sum;
@@ -397,6 +401,11 @@ void add_told_gpus(Report& report, std::span<const ToldGpus> told) {
     if (at == most.end() || !group.key.front().second || at->second <= group.summary.gpu_count) continue;
     group.gpu_count_told = at->second;
     group.summary.gpu_count = at->second;
+  }
+  for (const auto& [key, count] : most) {
+    if (count <= report.fleet.gpu_count) continue;
+    report.fleet_gpu_count_told = count;
+    report.fleet.gpu_count = count;
   }
 }
 

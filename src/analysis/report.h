@@ -102,6 +102,7 @@ struct Report {
   std::string source;
   GroupBy by = GroupBy::kJob;
   Summary fleet;
+  std::optional<std::uint64_t> fleet_gpu_count_told = {};  // as Group::gpu_count_told: it has at least so many
   Waterfall fleet_waterfall;
   // Why the fleet's unmeasured time is so: reasons and their shares of the allocated time, largest first.
   std::vector<std::pair<std::string, double>> fleet_absent_ratios;

@@ -19,6 +19,8 @@ using base::json::Object;
 using base::json::Value;
 using base::json::wrong;
 
+constexpr double kWholeNumberMax = 9007199254740992.0;  // 2^53
+
 Value time_or_null(const std::optional<units::Instant>& time) {
   return time ? Value(units::to_rfc3339(*time)) : Value();
 }
@@ -39,7 +41,9 @@ Array strings(const std::vector<std::string>& texts) {
 Result<std::string> text_in(std::string_view key, const Value& value) {
   if (value.is_null()) return std::string();
   if (value.as_string() != nullptr) return *value.as_string();
-  if (value.as_number() != nullptr) return base::json::number_text(*value.as_number());
+  const double* number = value.as_number();
+  // Above 2^53 JSON's numbers lose digits: an id has to come as text then.
+  if (number != nullptr && std::abs(*number) <= kWholeNumberMax) return base::json::number_text(*number);
   return wrong(key, value, "text");
 }
 
@@ -48,7 +52,7 @@ Status count_in(std::string_view key, const Value& value, std::optional<T>& out)
   if (value.is_null()) return {};
   // Above 2^53 JSON's numbers lose digits: those have to come as text.
   const double limit =
-      std::min(9007199254740992.0, static_cast<double>(std::numeric_limits<T>::max()));
+      std::min(kWholeNumberMax, static_cast<double>(std::numeric_limits<T>::max()));
   std::optional<double> number;
   if (value.as_number() != nullptr) number = *value.as_number();
   if (value.as_string() != nullptr) number = base::parse_number(*value.as_string());
@@ -67,7 +71,8 @@ Status time_in(std::string_view key, const Value& value, std::optional<units::In
   } else if (value.as_number() != nullptr) {
     out = units::parse_instant(base::json::number_text(*value.as_number()));
   }
-  return out ? Status() : wrong(key, value, "RFC 3339 with an offset, or Unix seconds");
+  const bool is_time = out && out->unix_milliseconds >= 0;
+  return is_time ? Status() : wrong(key, value, "RFC 3339 with an offset, or Unix seconds, from 1970 on");
 }
 
 Status hosts_in(std::string_view key, const Value& value, std::vector<std::string>& out) {

@@ -82,7 +82,7 @@ std::string job_text(const analysis::JobAnswer& job) {
   line("user", text(job.holder.user));
   line("team", text(job.holder.team));
   line("GPUs", text_table::gpu_count(job.summary.gpu_count, job.gpu_count_told.has_value()) + (models.empty() ? "" : " " + models));
-  line("seen", time(job.first) + " to " + time(job.last));
+  line(job.models.empty() && job.gpu_count_told ? "held" : "seen", time(job.first) + " to " + time(job.last));
   line("attributed by", text(job.holder.rule));
   line("family", text(job.family));
   line("GPU-hours", fmt::format("{} held, {} delivered, {} lost, {} unmeasured",

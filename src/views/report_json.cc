@@ -36,6 +36,7 @@ Object group(const analysis::Group& g) {
 std::string report_json(const analysis::Report& report) {
   Object fleet;
   add_summary(fleet, report.fleet);
+  if (report.fleet_gpu_count_told) fleet.emplace_back("gpu_count_told", *report.fleet_gpu_count_told);
   fleet.emplace_back("waterfall", waterfall_json(report.fleet_waterfall));
   Object absent;
   for (const auto& [reason, ratio] : report.fleet_absent_ratios) absent.emplace_back(reason, ratio);

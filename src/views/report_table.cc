@@ -153,7 +153,7 @@ std::string report_table(const analysis::Report& report) {
     columns[0].cells.back() = fmt::format("... {} more", report.groups_omitted_count);
   }
   const std::size_t fleet_row = columns[0].cells.size();
-  add_row(columns, "fleet", report.fleet, decimals);
+  add_row(columns, "fleet", report.fleet, decimals, report.fleet_gpu_count_told.has_value());
   drop_unknown(columns, 7);
   if (report.mfu) columns.insert(columns.begin() + 3, reported_column(report));
   const bool adjusted = has_tile_overhead(report);

@@ -89,7 +89,9 @@ base::Result<Told> told_of(store::Reader& store, JobService* jobs, const AnswerS
   for (const ToldJobTime& time : times) {
     told.gpus.push_back({time.holder, time.gpu_count_max});
     if (!time.unseen_gpu_seconds) continue;
-    if (!model) model = rollups::time_of_model("", settings.fleet, quality);
+    // Of GPUs that nobody saw, that their model is unknown is no news.
+    samples::QualityLog unsaid;
+    if (!model) model = rollups::time_of_model("", settings.fleet, unsaid);
     rollups::Cell cell;
     cell.absent(samples::AbsentReason::kNotSeen) = std::llround(*time.unseen_gpu_seconds * 1e6);
     told.unseen.push_back(rollups::time_of_job(*model, {holders.of_told(time.holder), cell}, {}));

@@ -257,6 +257,16 @@ TEST_F(KnownJobs, held_gpus_without_a_sample_are_unmeasured_time_of_the_job) {
   EXPECT_NEAR(*report->fleet.gpu_hours_unmeasured, 4.5, 0.02);
 }
 
+TEST_F(KnownJobs, what_nobody_saw_is_no_gpu_of_an_unknown_model) {
+  now_ = after(0);
+  tell(R"([{"cluster": "c1", "id": 102, "hosts": ["n8"], "gpus": ["0-3"], "start": "2026-11-29T10:00:00Z", "end": "2026-11-29T11:00:00Z"}])");
+  Ingest::StoreHandle store = ingest_->store();
+  const auto report = answer_fleet(*store, settings_, kHour, analysis::GroupBy::kJob, {}, false, kEverybody, jobs_.get());
+  ASSERT_TRUE(report.ok());
+  for (const samples::QualityEntry& entry : report->quality) EXPECT_EQ(entry.code, "held_not_seen");
+  for (const std::string& text : report->assumptions) EXPECT_THAT(text, testing::Not(testing::HasSubstr("attributed by")));
+}
+
 TEST_F(KnownJobs, the_number_of_gpus_that_only_the_scheduler_knows_is_told_by_jobs_and_reports_alike) {
   now_ = after(0);
   tell(R"([{"cluster": "c1", "id": 102, "user": "ada", "hosts": ["n8"], "gpus": ["0-3"], "start": "2026-11-29T10:00:00Z", "end": "2026-11-29T11:00:00Z"},
@@ -284,7 +294,8 @@ TEST_F(KnownJobs, the_number_of_gpus_that_only_the_scheduler_knows_is_told_by_jo
       }
       EXPECT_THAT(views::report_table(*report), testing::HasSubstr("4 told"));
       EXPECT_THAT(views::report_json(*report), testing::HasSubstr("\"gpu_count_told\": 4"));
-      EXPECT_EQ(report->fleet.gpu_count, 1U) << "seen";
+      EXPECT_EQ(report->fleet.gpu_count, 4U) << "at least";
+      EXPECT_EQ(report->fleet_gpu_count_told, 4U);
     }
   }
 }

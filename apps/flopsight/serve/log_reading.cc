@@ -112,9 +112,21 @@ void LogReading::run() {
     const bool more = follower_.poll(now_(), [this](const FollowedSteps& followed) { keep(followed); });
     std::vector<FollowedFile> files = follower_.files();
     lock.lock();
+    note_errors(files);
     files_ = std::move(files);
     if (!more) wake_.wait_for(lock, kPollInterval, [this] { return stopping_; });
   }
+}
+
+// What became wrong with a file since it was looked at last.
+void LogReading::note_errors(const std::vector<FollowedFile>& files) {
+  std::set<std::string> failing;
+  for (const FollowedFile& file : files) {
+    if (file.error.empty()) continue;
+    if (!failing_.contains(file.path) && notes_.size() < kNotesMax) notes_.push_back(file.error);
+    failing.insert(file.path);
+  }
+  failing_ = std::move(failing);
 }
 
 void LogReading::keep(const FollowedSteps& followed) {

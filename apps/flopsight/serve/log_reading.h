@@ -30,7 +30,7 @@ class LogReading {
 
   // Files as they stand after the last poll.
   std::vector<FollowedFile> files() const;
-  // What could not be kept, one line each; empties the list.
+  // What could not be read or kept, one line each; empties the list.
   std::vector<std::string> take_notes();
 
  private:
@@ -38,6 +38,7 @@ class LogReading {
       : follower_(std::move(follower)), jobs_(jobs), now_(std::move(now)) {}
   void run();
   void keep(const FollowedSteps& followed);
+  void note_errors(const std::vector<FollowedFile>& files);  // mutex_ held
 
   LogFollower follower_;
   JobService& jobs_;
@@ -46,6 +47,7 @@ class LogReading {
   std::condition_variable wake_;
   bool stopping_ = false;
   std::vector<FollowedFile> files_;
+  std::set<std::string> failing_;  // files whose error was said
   std::set<std::string> jobless_;  // of the thread that reads
   std::vector<std::string> notes_;
   std::thread thread_;

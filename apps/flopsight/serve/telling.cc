@@ -99,7 +99,7 @@ std::vector<std::string> Telling::take_notes() {
   }
   if (slurm != slurm_trouble_) notes_.push_back(slurm.empty() ? "Slurm answers again" : "Slurm: " + slurm);
   slurm_trouble_ = slurm;
-  for (const std::string& note : logs_ ? logs_->take_notes() : std::vector<std::string>()) notes_.push_back("log not kept: " + note);
+  for (const std::string& note : logs_ ? logs_->take_notes() : std::vector<std::string>()) notes_.push_back("training log: " + note);
   return std::exchange(notes_, {});
 }
 
