@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/agent_options.h"
 #include "analysis/report.h"
 #include "serve/command_serve.h"
 #include "http_arguments.h"
@@ -59,7 +60,7 @@ struct Said {
 };
 
 using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
-                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, Said>;
+                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

@@ -181,6 +181,7 @@ constexpr MetricAlias kAliases[] = {
     {"DCGM_FI_PROF_SM_CYCLES_ACTIVE_TOTAL", Metric::kSmCyclesActive, 1, kDcgm46, "cycles"},
     {"DCGM_FI_PROF_MMA_CYCLES_ACTIVE_TOTAL", Metric::kMmaCyclesActive, 1, kDcgm46, "cycles"},
     {"nvidia_smi_gpu_info", Metric::kInfo, 1, kSmi, "-"},
+    {"flopsight_gpu_up", Metric::kInfo, 1, "flopsight agent", "-"},
 };
 
 struct AliasIndex {

@@ -69,6 +69,12 @@ TEST(LabelRules, a_uuid_is_found_under_every_spelling_and_masked_ones_are_none) 
   EXPECT_FALSE(facts({{"gpu", "0"}}).masked_uuid);
 }
 
+TEST(LabelRules, a_pod_that_nobody_names_is_known_by_its_uid_unless_it_is_the_exporter) {
+  EXPECT_EQ(facts({{"pod_uid", "u-1"}}).holder.job, "u-1");
+  EXPECT_EQ(facts({{"pod_uid", "u-1"}, {"pod", "train-0"}}).holder.job, "train-0");
+  EXPECT_EQ(facts({{"pod_uid", "u-1"}, {"pod", "dcgm-exporter-abcde"}}).holder.job, "");
+}
+
 TEST(LabelRules, a_users_file_replaces_the_lists_it_names) {
   const auto rules = LabelRules::parse(
       R"({"holders": [{"rule": "mine", "job": "run_id"}], "team": ["squad"], "bridge_intervals": 0})");

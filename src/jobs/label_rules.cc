@@ -126,6 +126,7 @@ const LabelRules& LabelRules::builtin() {
         {"exported_pod", "exported_pod", "exported_namespace", "exported_container", true},
         {"pod", "pod", "namespace", "container", true},
         {"pod_name", "pod_name", "pod_namespace", "container_name", true},
+        {"pod_uid", "pod_uid", "namespace", "container", true},
     };
     r.fields_["uuid"] = {"UUID", "uuid", "gpu_uuid", "GPU_UUID", "gpuuuid", "gpu", "gpu_id"};
     r.fields_["mig_instance"] = {"GPU_I_ID", "gpu_i_id", "gpuiid", "gpu_instance_id"};
@@ -223,7 +224,8 @@ LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
   }
   for (const HolderRule& rule : holders_) {
     const std::string_view job = value_of(labels, rule.job);
-    if (job.empty()) continue;
+    // The UID beside an exporter's own name is the exporter's.
+    if (job.empty() || (facts.exporter_pod && rule.rule == "pod_uid")) continue;
     if (rule.is_pod && std::any_of(exporter_pods_.begin(), exporter_pods_.end(),
                                    [&](const auto& glob) { return glob_matches(glob, job); })) {
       facts.exporter_pod = true;

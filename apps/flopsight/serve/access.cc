@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "serve/route_answers.h"
 
 namespace flopsight::app {
 namespace {
@@ -272,6 +273,19 @@ bool Access::surely_refused(const net::ServerRequest& head) const {
   const std::string_view header = head.header("authorization");
   if (after_scheme(header, "basic")) return users_.empty();
   return token_of(header) == nullptr;
+}
+
+net::ServerResponse unauthorized(const Access& access, bool known) {
+  if (known) return failed(403, "these credentials do not allow this");
+  net::ServerResponse response = failed(401, "expected a bearer token or a user");
+  response.headers.emplace_back("WWW-Authenticate", access.tls() ? "Basic realm=\"flopsight\", Bearer" : "Bearer");
+  return response;
+}
+
+base::Status check_exposure(const std::string& listen, bool is_loopback, bool allow_insecure, const std::string& web_config, const Access& access) {
+  if (is_loopback || allow_insecure || (access.tls() && !access.is_open())) return {};
+  return base::Error{base::ErrorCode::kInvalid, "listen: " + listen + " is not loopback and " + (web_config.empty() ? "the configuration" : web_config) +
+                                                    " gives " + (access.tls() ? "no users" : "no TLS") + "; expected both, or allow-insecure"};
 }
 
 }  // namespace flopsight::app

@@ -14,7 +14,6 @@
 
 #include "base/result.h"
 #include "base/yaml.h"
-#include "base/yaml.h"
 #include "net/http_server.h"
 #include "net/password.h"
 #include "samples/gpu.h"
@@ -72,5 +71,12 @@ class Access {
   std::optional<net::ServerTls> tls_;
   std::shared_ptr<net::PasswordCache> cache_ = std::make_shared<net::PasswordCache>();
 };
+
+// The answer to who may not: 403 to somebody whom we know, 401 to everybody else.
+net::ServerResponse unauthorized(const Access& access, bool known);
+
+// Whether an address may be listened on: loopback always, another only with TLS and users, or where that was waived.
+// `web_config`: the file that would say so, for the message; may be empty. Errors: kInvalid.
+base::Status check_exposure(const std::string& listen, bool is_loopback, bool allow_insecure, const std::string& web_config, const Access& access);
 
 }  // namespace flopsight::app

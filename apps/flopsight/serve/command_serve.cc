@@ -46,10 +46,7 @@ Result<std::string> text_of(const std::string& path) {
 }
 
 base::Status check_exposure(const ServeConfig& c, const Access& access) {
-  if (parse_listen(c.listen)->is_loopback || c.allow_insecure || (access.tls() && !access.is_open())) return {};
-  return base::Error{base::ErrorCode::kInvalid, "listen: " + c.listen + " is not loopback and " +
-                                                    (c.web_config.empty() ? "the configuration" : c.web_config) + " gives " +
-                                                    (access.tls() ? "no users" : "no TLS") + "; expected both, or allow-insecure"};
+  return check_exposure(c.listen, parse_listen(c.listen)->is_loopback, c.allow_insecure, c.web_config, access);
 }
 
 base::Status load_job_rules(const ServeConfig& c, Loaded& loaded) {

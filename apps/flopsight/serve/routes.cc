@@ -21,13 +21,6 @@ namespace {
 using net::ServerRequest;
 using net::ServerResponse;
 
-ServerResponse unauthorized(const Access& access, bool known) {
-  if (known) return failed(403, "these credentials do not allow this");
-  ServerResponse response = failed(401, "expected a bearer token or a user");
-  response.headers.emplace_back("WWW-Authenticate", access.tls() ? "Basic realm=\"flopsight\", Bearer" : "Bearer");
-  return response;
-}
-
 base::Error wrong(std::string_view name, std::string_view found, std::string_view expected) {
   return {base::ErrorCode::kInvalid,
           std::string(name) + ": found \"" + base::printable(found, 60) + "\", expected " + std::string(expected)};

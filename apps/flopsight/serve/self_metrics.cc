@@ -1,67 +1,16 @@
 #include "serve/self_metrics.h"
 
 #include <cmath>
-#include <fstream>
 
-#include <unistd.h>
-
-#include "base/json.h"
+#include "exposition_page.h"
 
 namespace flopsight::app {
 namespace {
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out.push_back('\\');
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out;
-}
-
-class Page {
- public:
-  void family(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " + std::string(type) + "\n";
-  }
-  void sample(double value, const std::string& labels = "") {
-    text_ += name_ + (labels.empty() ? "" : "{" + labels + "}") + " " + base::json::number_text(value) + "\n";
-  }
-  void one(std::string_view name, std::string_view type, std::string_view help, double value) {
-    family(name, type, help);
-    sample(value);
-  }
-  void append(const std::string& text) { text_ += text; }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string name_, text_;
-};
-
-std::string label(std::string_view name, std::string_view value) {
-  return value.empty() ? "" : std::string(name) + "=\"" + escaped(value) + "\",";
-}
-std::string joined(std::string labels) {
-  if (!labels.empty()) labels.pop_back();
-  return labels;
-}
-
-double resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  double pages = 0, resident = 0;
-  if (!(file >> pages >> resident)) return 0;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-void add_fleet(Page& page, const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
+void add_fleet(ExpositionPage& page, const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
   // The last slots that can have been closed: older ones are of jobs and GPUs that are gone.
   const units::Instant since = in.now - units::Seconds(15 * 60);
-  Page gpu_page, job_page, held_page;
+  ExpositionPage gpu_page, job_page, held_page;
   gpu_page.family("flopsight_gpu_ofu_ratio", "gauge", "OFU of the GPU in its last closed slot; absent where it is not known");
   job_page.family("flopsight_job_ofu_ratio", "gauge", "OFU of the job over its GPUs in the last closed slot");
   held_page.family("flopsight_job_gpus", "gauge", "GPUs that the job held in the last closed slot");
@@ -86,10 +35,10 @@ void add_fleet(Page& page, const Ingest& ingest, const SelfMetricsInputs& in, co
       });
   page.family("flopsight_simulated", "gauge", "1: some of the fleet does not exist");
   page.sample(ingest.health().simulated ? 1 : 0);
-  for (Page* part : {&job_page, &held_page, &gpu_page}) page.append(part->take());
+  for (ExpositionPage* part : {&job_page, &held_page, &gpu_page}) page.append(part->take());
 }
 
-void add_telling(Page& page, const SelfMetricsInputs& in) {
+void add_telling(ExpositionPage& page, const SelfMetricsInputs& in) {
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
   page.one("flopsight_jobs_told", "gauge", "runs of jobs in the book", n(in.jobs_told));
   page.one("flopsight_steps_reported", "gauge", "steps that jobs reported, in the book", n(in.steps_reported));
@@ -105,7 +54,7 @@ void add_telling(Page& page, const SelfMetricsInputs& in) {
   page.one("flopsight_slurm_unreadable_jobs", "gauge", "jobs of the last answer that could not be read", n(slurm.problems));
 }
 
-void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {
+void add_ingest(ExpositionPage& page, const Ingest& ingest, const SelfMetricsInputs& in) {
   const IngestCounters c = ingest.counters();
   const IngestHealth h = ingest.health();
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
@@ -150,7 +99,7 @@ void add_ingest(Page& page, const Ingest& ingest, const SelfMetricsInputs& in) {
   for (const samples::QualityEntry& entry : ingest.quality()) page.sample(n(entry.count), "code=\"" + entry.code + "\"");
 }
 
-void add_engine(Page& page, const Ingest& ingest) {
+void add_engine(ExpositionPage& page, const Ingest& ingest) {
   const std::optional<EngineHealth> h = ingest.engine_health();
   if (!h) return;
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
@@ -167,7 +116,7 @@ void add_engine(Page& page, const Ingest& ingest) {
 }  // namespace
 
 std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
-  Page page;
+  ExpositionPage page;
   add_fleet(page, ingest, in, caller);
   add_ingest(page, ingest, in);
   add_telling(page, in);
