@@ -56,6 +56,7 @@ constexpr CodeText kCodes[] = {
      "utilization at 100 % with tensor activity 0 and low power: kernels that wait for each other look so"},
     {"out_of_range_time", "a timestamp before 1970 or after 9999: the sample was left out"},
     {"price_unknown", "no price for the GPU model: no dollars for groups that hold it"},
+    {"reported_without_job", "a trainer exports its speed under labels that name no job"},
     {"reported_mfu_not_told", "the server did not say what trainers exported of their own speed"},
     {"reported_without_times", "steps of a training log without times: its dates have no offset, and no zone is configured for it"},
     {"server_warning", "the server sent a warning with its answer"},

@@ -31,6 +31,21 @@ void Integral::add(const Integral& other, double weight) {
   sm_cycles_total += weight * other.sm_cycles_total;
   capped_seconds += weight * other.capped_seconds;
   for (std::size_t i = 0; i < kRateCount; ++i) rate_seconds[i] += weight * other.rate_seconds[i];
+  for (std::size_t i = 0; i < tensor_seconds_by_cause.size(); ++i) {
+    tensor_seconds_by_cause[i] += weight * other.tensor_seconds_by_cause[i];
+    tensor_cycles_by_cause[i] += weight * other.tensor_cycles_by_cause[i];
+  }
+  for (std::size_t m = 0; m < kModeCount; ++m) {
+    mode_seconds[m] += weight * other.mode_seconds[m];
+    mode_sm_seconds[m] += weight * other.mode_sm_seconds[m];
+    mode_tensor_seconds[m] += weight * other.mode_tensor_seconds[m];
+  }
+}
+
+ClockCause clock_cause(const Level& level) {
+  if ((level.event_reasons & 0x68U) != 0) return ClockCause::kThermal;
+  if (level.power_capped) return ClockCause::kPower;
+  return (level.event_reasons & 0x2U) != 0 ? ClockCause::kSetting : ClockCause::kNone;
 }
 
 void Meter::Counters::add(const Integral& from, double weight) {
@@ -70,8 +85,7 @@ XidError xid_of(const Timetable& timetable, const Segment& segment) {
 Meter::Meter(const Timetable& timetable)
     : timetable_(timetable),
       device_(*timetable.options().device),
-      may_cap_(timetable.options().scenario != Scenario::kSharedGpus &&
-               timetable.options().scenario != Scenario::kMig) {
+      may_cap_(!has_locked_clocks(timetable.options())) {
   idle_ = idle_level(device_, !may_cap_);
 }
 
@@ -94,7 +108,7 @@ Meter::Known& Meter::known(std::uint32_t slot, std::int64_t t) {
   fresh.valid = true;
   fresh.to = -1;
   if (fresh.segment.held) {
-    fresh.workload = workload_of(fresh.segment, timetable_.key(fresh.segment), device_, may_cap_);
+    fresh.workload = workload_of(timetable_, fresh.segment);
   }
   fresh.recent = true;
   pair[1 - old].recent = false;
@@ -111,21 +125,39 @@ double Meter::clock_hertz(std::uint32_t gpu, const Level& level) const {
 }
 
 void Meter::add_noise(std::uint32_t gpu, std::uint32_t slot, const Known& in, Integral& out) const {
+  const bool is_odd = in.workload.is_odd(gpu);
+  const Known::Spent& spent = is_odd ? in.odd : in.usual;
   const std::uint64_t key = hash_of(hash_of(timetable_.options().seed, kNoise, gpu), slot, in.workload.key);
-  const auto from = wander(key, in.compute_from_seconds / kComputePaceSeconds);
-  const auto to = wander(key, in.compute_to_seconds / kComputePaceSeconds);
-  const Level& level = in.workload.level(Mode::kCompute);
+  const auto from = wander(key, spent.compute_from_seconds / kComputePaceSeconds);
+  const auto to = wander(key, spent.compute_to_seconds / kComputePaceSeconds);
+  const Level& level = in.workload.level(Mode::kCompute, is_odd);
   const double clock = clock_hertz(gpu, level);
   const auto add = [&](Rate rate, double noise_seconds, unsigned channel) {
     const double more = level.rate(rate) * noise_seconds * (to[channel] - from[channel]);
     out.rate_seconds[static_cast<std::size_t>(rate)] += more;
     return more;
   };
-  out.tensor_cycles_total += clock * add(Rate::kTensor, kTensorNoiseSeconds, 0);
-  out.sm_cycles_total += clock * add(Rate::kSm, kSmNoiseSeconds, 1);
+  const double tensor_more = add(Rate::kTensor, kTensorNoiseSeconds, 0), sm_more = add(Rate::kSm, kSmNoiseSeconds, 1);
+  out.tensor_cycles_total += clock * tensor_more;
+  out.sm_cycles_total += clock * sm_more;
+  const auto cause = static_cast<std::size_t>(clock_cause(level));
+  out.tensor_seconds_by_cause[cause] += tensor_more;
+  out.tensor_cycles_by_cause[cause] += clock * tensor_more;
+  out.mode_tensor_seconds[static_cast<std::size_t>(Mode::kCompute)] += tensor_more;
+  out.mode_sm_seconds[static_cast<std::size_t>(Mode::kCompute)] += sm_more;
   add(Rate::kDram, kDramNoiseSeconds, 2);
   add(Rate::kNvlinkTx, kLinkNoiseSeconds, 3);
   add(Rate::kNvlinkRx, kLinkNoiseSeconds, 3);
+}
+
+Meter::Known::Spent Meter::spent_in(const Known& in, std::int64_t from, std::int64_t to, bool of_odd) {
+  const ModeSeconds before = in.workload.spent(seconds_between(in.segment.start, from), nullptr, of_odd);
+  const ModeSeconds after = in.workload.spent(seconds_between(in.segment.start, to), nullptr, of_odd);
+  Known::Spent out;
+  for (std::size_t m = 0; m < kModeCount; ++m) out.seconds[m] = after[m] - before[m];
+  out.compute_from_seconds = before[static_cast<std::size_t>(Mode::kCompute)];
+  out.compute_to_seconds = after[static_cast<std::size_t>(Mode::kCompute)];
+  return out;
 }
 
 void Meter::add_segment(std::uint32_t gpu, std::uint32_t slot, Known& in, std::int64_t from, std::int64_t to,
@@ -133,28 +165,34 @@ void Meter::add_segment(std::uint32_t gpu, std::uint32_t slot, Known& in, std::i
   if (in.from != from || in.to != to) {
     in.from = from;
     in.to = to;
-    in.spent = {};
+    in.usual = {};
     if (!in.segment.held) {
-      in.spent[0] = seconds_between(from, to);
+      in.usual.seconds[0] = seconds_between(from, to);
     } else {
-      const ModeSeconds before = in.workload.spent(seconds_between(in.segment.start, from));
-      const ModeSeconds after = in.workload.spent(seconds_between(in.segment.start, to));
-      for (std::size_t m = 0; m < kModeCount; ++m) in.spent[m] = after[m] - before[m];
-      in.compute_from_seconds = before[static_cast<std::size_t>(Mode::kCompute)];
-      in.compute_to_seconds = after[static_cast<std::size_t>(Mode::kCompute)];
+      in.usual = spent_in(in, from, to, false);
+      if (in.workload.odd.gpu_count > 0) in.odd = spent_in(in, from, to, true);
     }
   }
+  const bool is_odd = in.segment.held && in.workload.is_odd(gpu);
+  const ModeSeconds& spent = is_odd ? in.odd.seconds : in.usual.seconds;
   const double work = 1 + kTensorSpread * trait(gpu, kWork);
   const double hunger = 1 + kPowerSpread * trait(gpu, kSilicon);
   out.seconds += seconds_between(from, to);
   for (std::size_t m = 0; m < kModeCount; ++m) {
-    const double seconds = in.spent[m];
+    const double seconds = spent[m];
     if (seconds == 0) continue;
-    const Level& level = in.segment.held ? in.workload.levels[m] : idle_;
+    const Level& level = in.segment.held ? in.workload.level(static_cast<Mode>(m), is_odd) : idle_;
     const double clock = clock_hertz(gpu, level);
+    const double tensor_seconds = seconds * level.rate(Rate::kTensor) * work;
     out.cycles_total += clock * seconds;
     out.tensor_cycles_total += clock * seconds * level.rate(Rate::kTensor) * work;
     out.sm_cycles_total += clock * seconds * level.rate(Rate::kSm);
+    const auto cause = static_cast<std::size_t>(clock_cause(level));
+    out.tensor_seconds_by_cause[cause] += tensor_seconds;
+    out.tensor_cycles_by_cause[cause] += clock * tensor_seconds;
+    out.mode_seconds[m] += seconds;
+    out.mode_sm_seconds[m] += seconds * level.rate(Rate::kSm);
+    out.mode_tensor_seconds[m] += tensor_seconds;
     if (level.power_capped) out.capped_seconds += seconds;
     for (std::size_t r = 0; r < kRateCount; ++r) {
       double rate = level.rates[r];
@@ -209,6 +247,7 @@ Readings Meter::read(std::uint32_t gpu, std::uint32_t slot, std::int64_t t, unsi
   if ((groups & kInstants) != 0) read_instants(gpu, slot, t, out);
   if ((groups & kCounters) != 0) read_counters(gpu, slot, t, out);
   if ((groups & kMemory) != 0) read_memory(slot, t, out);
+  if ((groups & kReported) != 0 && segment(slot, t).held) out.mfu_ratio = workload(slot, t).reported_mfu_ratio;
   return out;
 }
 
@@ -247,12 +286,14 @@ void Meter::read_instants(std::uint32_t gpu, std::uint32_t slot, std::int64_t t,
   const Level* level = &idle_;
   if (at.segment.held) {
     Mode mode = Mode::kStartUp;
-    at.workload.spent(seconds_between(at.segment.start, t), &mode);
-    level = &at.workload.level(mode);
+    const bool is_odd = at.workload.is_odd(gpu);
+    at.workload.spent(seconds_between(at.segment.start, t), &mode, is_odd);
+    level = &at.workload.level(mode, is_odd);
+    if (is_odd && at.workload.odd.celsius > 0) out.temperature_celsius = std::round(at.workload.odd.celsius + trait(gpu, kCooling));
   }
   const double clock = clock_hertz(gpu, *level);
   out.clock_hertz = std::round(clock / 1e6) * 1e6;
-  out.event_reasons = level->power_capped ? 0x4 : !at.segment.held && may_cap_ ? 0x1 : 0x0;
+  out.event_reasons = (level->power_capped ? 0x4 : !at.segment.held && may_cap_ ? 0x1 : 0x0) | level->event_reasons;
   const XidError xid = timetable_.options().scenario == Scenario::kRestartStorm
                            ? xid_of(timetable_, at.segment)
                            : XidError{};
@@ -334,7 +375,8 @@ void Meter::read_memory(std::uint32_t slot, std::int64_t t, Readings& out) {
     const Known& at = known(seat.mig_slices > 0 ? slot : first + i, t);
     if (!at.segment.held) continue;
     // It fills while the job starts up.
-    const double filled = std::min(1.0, seconds_between(at.segment.start, t) / (at.workload.start_up_seconds + 1e-9));
+    const double filled =
+        at.segment.starts_up ? std::min(1.0, seconds_between(at.segment.start, t) / (at.workload.start_up_seconds + 1e-9)) : 1;
     used += at.workload.framebuffer_ratio * filled / seats;
   }
   out.framebuffer_reserved_mebibytes_total = std::round(0.006 * size);

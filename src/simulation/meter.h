@@ -15,6 +15,10 @@
 
 namespace flopsight::simulation {
 
+// What keeps a clock from its maximum.
+enum class ClockCause : std::uint8_t { kNone, kPower, kSetting, kThermal };
+ClockCause clock_cause(const Level& level);
+
 // Of one seat over a window. Shares of the GPU are not applied.
 struct Integral {
   double seconds = 0;
@@ -23,6 +27,13 @@ struct Integral {
   double sm_cycles_total = 0;
   double capped_seconds = 0;
   std::array<double, kRateCount> rate_seconds{};
+  // Of the tensor activity and cycles, those at a clock that each cause has lowered (ClockCause).
+  std::array<double, 4> tensor_seconds_by_cause{};
+  std::array<double, 4> tensor_cycles_by_cause{};
+  // Time in each mode, and SM activity and tensor activity in it.
+  ModeSeconds mode_seconds{};
+  ModeSeconds mode_sm_seconds{};
+  ModeSeconds mode_tensor_seconds{};
 
   double of(Rate r) const { return rate_seconds[static_cast<std::size_t>(r)]; }
   void add(const Integral& other, double weight);
@@ -40,10 +51,11 @@ struct Readings {
   double power_violation_microseconds_total = 0;
   std::uint32_t event_reasons = 0;
   std::uint32_t xid = 0;
+  double mfu_ratio = 0;  // that the job reports
 };
 
 // Which readings are wanted; each costs.
-enum ReadingGroup : unsigned { kRatios = 1, kInstants = 2, kCounters = 4, kMemory = 8, kAllReadings = 15 };
+enum ReadingGroup : unsigned { kRatios = 1, kInstants = 2, kCounters = 4, kMemory = 8, kReported = 16, kAllReadings = 31 };
 
 // The Xid error that ended an attempt, on one GPU of the job; 0: none.
 struct XidError {
@@ -64,16 +76,21 @@ class Meter {
   double process_percent(std::uint32_t gpu, std::uint32_t slot, std::int64_t t);
   // As Timetable::at, from memory where possible.
   const Segment& segment(std::uint32_t slot, std::int64_t t);
+  // Of the segment at `t`, which somebody holds.
+  const Workload& workload(std::uint32_t slot, std::int64_t t) { return known(slot, t).workload; }
 
  private:
   struct Known {  // the last segments that were looked at
     Segment segment;
     Workload workload;
     bool valid = false;
-    // What every GPU of the slot spent in [from, to) of it.
+    // What the GPUs of the slot spent in [from, to) of it: those that are alike, and those that are not.
     std::int64_t from = 0, to = -1;
-    ModeSeconds spent{};
-    double compute_from_seconds = 0, compute_to_seconds = 0;
+    struct Spent {
+      ModeSeconds seconds{};
+      double compute_from_seconds = 0, compute_to_seconds = 0;
+    };
+    Spent usual, odd;
     bool recent = false;
   };
   struct Counters {
@@ -89,6 +106,7 @@ class Meter {
   };
   Known& known(std::uint32_t slot, std::int64_t t);
   void add_segment(std::uint32_t gpu, std::uint32_t slot, Known& in, std::int64_t from, std::int64_t to, Integral& out);
+  static Known::Spent spent_in(const Known& in, std::int64_t from, std::int64_t to, bool of_odd);
   void add_noise(std::uint32_t gpu, std::uint32_t slot, const Known& in, Integral& out) const;
   // All seats of the GPU by their shares, and what no seat holds as idle.
   Integral whole(std::uint32_t gpu, std::int64_t from, std::int64_t to);

@@ -33,6 +33,8 @@ constexpr SimulatedMetric util(std::string_view name, std::string_view help, boo
 }
 
 constexpr SimulatedMetric kMetrics[] = {
+    {kReportedMfuMetric, "Model FLOPs utilization that the trainer reports (0 to 1).", false, true, true, false, kReported,
+     [](R r, D) { return r.mfu_ratio; }},
     ratio("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Ratio of cycles the tensor (HMMA) pipe is active.",
           [](R r, D) { return r.tensor_ratio; }),
     gauge("DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).", kInstants,
@@ -106,11 +108,12 @@ constexpr SimulatedMetric kMetrics[] = {
 
 }  // namespace
 
-std::span<const SimulatedMetric> all_metrics() { return kMetrics; }
+std::span<const SimulatedMetric> all_metrics() { return std::span(kMetrics).subspan(1); }
 
 std::span<const SimulatedMetric> metrics_of(const Options& options) {
   const std::size_t wanted = options.metrics == 0 ? kDefaultMetrics : options.metrics;
-  return std::span(kMetrics).first(std::min(wanted, std::size(kMetrics)));
+  const std::size_t count = std::min(wanted, all_metrics().size());
+  return options.reports_mfu() ? std::span(kMetrics).first(count + 1) : all_metrics().first(count);
 }
 
 }  // namespace flopsight::simulation

@@ -27,6 +27,10 @@ struct SimulatedMetric {
 std::span<const SimulatedMetric> all_metrics();
 inline constexpr std::uint32_t kDefaultMetrics = 28;
 
+// What trainers export of themselves, from every rank; before the others where the scenario has jobs that report.
+// The name is known to readers without a configuration (training_logs/exported_metrics.h).
+inline constexpr std::string_view kReportedMfuMetric = "flopsight_training_mfu_ratio";
+
 // Those that the options ask for.
 std::span<const SimulatedMetric> metrics_of(const Options& options);
 

@@ -1,9 +1,11 @@
 #include "simulation/options.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/text.h"
+#include "simulation/fleet608.h"
 
 namespace flopsight::simulation {
 namespace {
@@ -11,21 +13,23 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-constexpr std::array<std::pair<std::string_view, Scenario>, 4> kScenarios = {{
+constexpr std::array<std::pair<std::string_view, Scenario>, 13> kScenarios = {{
     {"steady", Scenario::kSteady},
     {"restart_storm", Scenario::kRestartStorm},
     {"shared_gpus", Scenario::kSharedGpus},
     {"mig", Scenario::kMig},
+    {"moe_miscount", Scenario::kMoeMiscount},
+    {"hybrid_miscount", Scenario::kHybridMiscount},
+    {"debug_flag_regression", Scenario::kDebugFlagRegression},
+    {"mixed_precision", Scenario::kMixedPrecision},
+    {"straggler", Scenario::kStraggler},
+    {"thermal", Scenario::kThermal},
+    {"hang", Scenario::kHang},
+    {"input_starved", Scenario::kInputStarved},
+    {"fleet608", Scenario::kFleet608},
 }};
-constexpr std::array<std::string_view, 9> kNotBuilt = {
-    "moe_miscount", "hybrid_miscount", "debug_flag_regression", "mixed_precision", "straggler",
-    "thermal",      "hang",            "input_starved",         "fleet608"};
-
-std::string names() {
-  std::string out;
-  for (const auto& [name, scenario] : kScenarios) out += (out.empty() ? "" : ", ") + std::string(name);
-  return out;
-}
+// A course is start-up, some minutes as it should be, what happens, and some minutes after it.
+constexpr double kCourseSecondsMin = 600, kCourseSecondsMax = 6 * 3600.0;
 
 Error invalid(std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; }
 
@@ -37,20 +41,47 @@ bool has_mig(const catalog::Device& device) {
   return false;
 }
 
+// What the scenarios need in which something happens to a job.
+base::Result<Options> check_course(Options options) {
+  if (options.course.value == 0) {
+    options.course = units::Seconds(std::clamp(options.window.length().value, kCourseSecondsMin, kCourseSecondsMax));
+  }
+  if (options.course.value < kCourseSecondsMin) return invalid("a course of a scenario takes 10 minutes at least");
+  const auto needs = [&](std::uint32_t gpus, const char* why) {
+    return Error{ErrorCode::kInvalid, "scenario " + std::string(scenario_name(options.scenario)) + ": expected at least " +
+                                          std::to_string(gpus) + " GPUs, " + why};
+  };
+  if (options.scenario == Scenario::kStraggler && options.gpus < 2) return needs(2, "one that is slow and one that waits");
+  if (options.scenario == Scenario::kFleet608 && (options.gpus < 8 || 8 % options.gpus_per_host != 0)) {
+    if (options.gpus < 8) return needs(8, "as its smallest job has");
+    return invalid("scenario fleet608: expected 1, 2, 4 or 8 GPUs per host, as its jobs are of whole hosts");
+  }
+  return options;
+}
+
 }  // namespace
 
 std::string_view scenario_name(Scenario scenario) { return kScenarios[static_cast<std::size_t>(scenario)].first; }
+
+std::string scenario_names() {
+  std::string out;
+  for (const auto& [name, scenario] : kScenarios) out += (out.empty() ? "" : ", ") + std::string(name);
+  return out;
+}
 
 base::Result<Scenario> parse_scenario(std::string_view name) {
   for (const auto& [known, scenario] : kScenarios) {
     if (known == name) return scenario;
   }
-  for (const std::string_view later : kNotBuilt) {
-    if (later == name) {
-      return Error{ErrorCode::kUnsupported, "scenario " + std::string(name) + " is not built yet; there are " + names()};
-    }
-  }
-  return Error{ErrorCode::kNotFound, "scenario " + base::printable(name, 40) + ": expected one of " + names()};
+  return Error{ErrorCode::kNotFound, "scenario " + base::printable(name, 40) + ": expected one of " + scenario_names()};
+}
+
+std::string_view default_model(Scenario scenario) {
+  return scenario == Scenario::kMixedPrecision ? "NVIDIA GB200" : kDefaultModel;
+}
+
+std::uint32_t default_gpus(Scenario scenario) {
+  return scenario == Scenario::kFleet608 ? fleet608_gpus() : 16;
 }
 
 base::Result<Options> check(Options options) {
@@ -80,7 +111,7 @@ base::Result<Options> check(Options options) {
   if (options.scenario == Scenario::kMig && !has_mig(device)) {
     return Error{ErrorCode::kUnsupported, "model " + options.model + ": scenario mig needs a GPU with MIG of seven slices, such as A100 or H100"};
   }
-  return options;
+  return check_course(std::move(options));
 }
 
 }  // namespace flopsight::simulation

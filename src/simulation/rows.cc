@@ -41,6 +41,8 @@ std::string_view stem(JobKind kind) {
     case JobKind::kFinetune: return "finetune";
     case JobKind::kInference: return "vllm";
     case JobKind::kNotebook: return "notebook";
+    case JobKind::kMoePretrain: return "moe-latent-pretrain";
+    case JobKind::kHybridPretrain: return "hybrid-mamba-pretrain";
   }
   return "";
 }
@@ -76,6 +78,15 @@ void add_gpu_labels(const Timetable& timetable, const Row& row, LabelPairs& out)
 std::string pod_uid(const Timetable& timetable, const Row& row) {
   const std::uint64_t key = timetable.try_key(row.segment);
   return uuid_from(mix(key), mix(hash_of(key, row.gpu / timetable.options().gpus_per_host)));
+}
+
+// A trainer says nothing before its first step. While it hangs, what it said last stays.
+bool reports_mfu(Meter& meter, const Timetable& timetable, std::uint32_t slot, std::int64_t t) {
+  if (!timetable.options().reports_mfu()) return false;
+  const Workload& workload = meter.workload(slot, t);
+  if (workload.reported_mfu_ratio <= 0) return false;
+  const double first = workload.start_up_seconds + (workload.start_up_seconds > 0 ? workload.step_seconds : 0);
+  return static_cast<double>(t - meter.segment(slot, t).start) / 1000 >= first;
 }
 
 }  // namespace
@@ -120,6 +131,7 @@ JobNames names_of(const Timetable& timetable, const Segment& segment, std::uint3
 }
 
 bool Row::has(const SimulatedMetric& metric, bool with_profiling) const {
+  if (metric.group == kReported) return reports_mfu && named;
   if (utilization_only) return metric.per_process;
   return with_profiling || !metric.name.starts_with("DCGM_FI_PROF_");
 }
@@ -132,14 +144,15 @@ void add_rows(Meter& meter, const Timetable& timetable, std::uint32_t gpu, std::
   for (std::uint32_t i = 0; i < seats; ++i) {
     const Segment& segment = meter.segment(first + i, t);
     if (seats > 1 && !mig && !segment.held) continue;
-    Row row{gpu, first + i, segment.held && pods ? segment.start : 0, segment.held && pods, seats > 1 && !mig, false, segment};
+    Row row{gpu, first + i, segment.held && pods ? segment.job_start : 0, segment.held && pods, seats > 1 && !mig, false, segment};
+    row.reports_mfu = segment.held && reports_mfu(meter, timetable, first + i, t);
     out.push_back(row);
   }
   if (seats == 1 || mig) return;
   if (out.size() == before) {  // shared by nobody
-    out.push_back({gpu, first, 0, false, false, false, {}});
+    out.push_back({gpu, first, 0, false, false, false, {}, false});
   } else {
-    out.push_back({gpu, first, 0, false, true, true, {}});
+    out.push_back({gpu, first, 0, false, true, true, {}, false});
   }
 }
 

@@ -24,6 +24,8 @@ struct Row {
   bool utilization_only = false;
   Segment segment;
 
+  bool reports_mfu = false;  // its job does, at this time
+
   bool has(const SimulatedMetric& metric, bool with_profiling) const;
   bool same_labels(const Row& other) const {
     return gpu == other.gpu && slot == other.slot && named == other.named && since == other.since &&

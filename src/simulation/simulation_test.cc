@@ -13,6 +13,10 @@ namespace flopsight::simulation {
 namespace {
 
 constexpr Scenario kScenarios[] = {Scenario::kSteady, Scenario::kRestartStorm, Scenario::kSharedGpus, Scenario::kMig};
+constexpr Scenario kAllScenarios[] = {
+    Scenario::kSteady,        Scenario::kRestartStorm,        Scenario::kSharedGpus,     Scenario::kMig,       Scenario::kMoeMiscount,
+    Scenario::kHybridMiscount, Scenario::kDebugFlagRegression, Scenario::kMixedPrecision, Scenario::kStraggler, Scenario::kThermal,
+    Scenario::kHang,          Scenario::kInputStarved,        Scenario::kFleet608};
 
 Options options(Scenario scenario, std::uint64_t seed = 1, std::uint32_t gpus = 24) {
   Options out;
@@ -39,7 +43,7 @@ std::string history(const Options& options) {
 }
 
 TEST(Simulation, the_same_options_give_the_same_bytes_and_another_seed_others) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario scenario : kAllScenarios) {
     Options o = options(scenario, 1, 8);
     o.window.end = o.window.start + units::Seconds(300);
     const std::string once = history(o);
@@ -50,7 +54,7 @@ TEST(Simulation, the_same_options_give_the_same_bytes_and_another_seed_others) {
 }
 
 TEST(Simulation, a_scrape_by_itself_is_the_one_of_the_history) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario scenario : kAllScenarios) {
     const Timetable timetable(options(scenario));
     Scraper in_order(timetable), backwards(timetable);
     std::vector<std::string> scrapes;
@@ -64,9 +68,9 @@ TEST(Simulation, a_scrape_by_itself_is_the_one_of_the_history) {
 }
 
 TEST(Simulation, a_line_of_the_history_is_in_the_scrape_of_its_time) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario scenario : kAllScenarios) {
     Options o = options(scenario, 3, 8);
-    o.window.end = o.window.start + units::Seconds(1800);
+    o.window.end = o.window.start + units::Seconds(600);
     const std::string text = history(o);
     const Timetable timetable(o);
     Scraper scraper(timetable);
@@ -132,7 +136,7 @@ TEST(Simulation, readings_are_what_a_gpu_can_show) {
 
 // The closed form against a sum of small steps, each of which is inside one mode or nearly so.
 TEST(Simulation, an_integral_over_an_hour_is_the_sum_of_its_parts) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario scenario : kAllScenarios) {
     const Options o = options(scenario, 7, 16);
     const Timetable timetable(o);
     Meter meter(timetable), fine(timetable);
@@ -147,11 +151,10 @@ TEST(Simulation, an_integral_over_an_hour_is_the_sum_of_its_parts) {
         // The level of the mode at the middle, without noise.
         const Segment& segment = fine.segment(slot, t + 50);
         if (!segment.held) continue;
-        const Workload w = workload_of(segment, timetable.key(segment), *o.device,
-                                       scenario == Scenario::kSteady || scenario == Scenario::kRestartStorm);
+        const Workload w = workload_of(timetable, segment);
         Mode mode = Mode::kNobody;
-        w.spent(static_cast<double>(t + 50 - segment.start) / 1000, &mode);
-        tensor_seconds += 0.1 * w.level(mode).rate(Rate::kTensor);
+        w.spent(static_cast<double>(t + 50 - segment.start) / 1000, &mode, w.is_odd(gpu));
+        tensor_seconds += 0.1 * w.level(mode, w.is_odd(gpu)).rate(Rate::kTensor);
       }
       EXPECT_NEAR(whole.tensor_cycles_total, sum.tensor_cycles_total, 1e-6 * whole.cycles_total);
       EXPECT_NEAR(whole.of(Rate::kPower), sum.of(Rate::kPower), 1e-6 * whole.of(Rate::kPower));
@@ -163,7 +166,7 @@ TEST(Simulation, an_integral_over_an_hour_is_the_sum_of_its_parts) {
 }
 
 TEST(Simulation, the_energy_counter_is_the_integral_of_power) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario scenario : kAllScenarios) {
     const Options o = options(scenario, 11, 16);
     const Timetable timetable(o);
     Meter meter(timetable);
@@ -247,7 +250,7 @@ TEST(Simulation, truth_adds_up) {
 }
 
 TEST(Simulation, segments_follow_each_other_without_a_gap) {
-  for (const Scenario scenario : kScenarios) {
+  for (const Scenario scenario : kAllScenarios) {
     const Timetable timetable(options(scenario, 13, 64));
     for (std::uint32_t slot = 0; slot < timetable.slots().size(); ++slot) {
       std::int64_t t = timetable.options().start_milliseconds();
@@ -300,7 +303,9 @@ TEST(Simulation, options_that_cannot_be_are_errors) {
   EXPECT_NE(message([](Options& o) { o.model = "RTX 9"; }).find("not in the catalogue"), std::string::npos);
   EXPECT_NE(message([](Options& o) { o.interval = units::Seconds(0.5); }).find("interval"), std::string::npos);
   EXPECT_NE(message([](Options& o) { o.window.end = o.window.start; }).find("ends"), std::string::npos);
-  EXPECT_EQ(parse_scenario("straggler").error().code, base::ErrorCode::kUnsupported);
+  EXPECT_NE(message([](Options& o) { o.course = units::Seconds(60); }).find("course"), std::string::npos);
+  EXPECT_NE(message([](Options& o) { o.scenario = Scenario::kStraggler; o.gpus = 1; }).find("at least 2 GPUs"), std::string::npos);
+  EXPECT_NE(message([](Options& o) { o.scenario = Scenario::kFleet608; o.gpus_per_host = 3; }).find("whole hosts"), std::string::npos);
   EXPECT_EQ(parse_scenario("nothing").error().code, base::ErrorCode::kNotFound);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulation/course.h"
+#include "simulation/fleet608.h"
 #include "simulation/random.h"
 
 namespace flopsight::simulation {
@@ -39,6 +41,8 @@ Timetable::Timetable(const Options& options) : options_(options) {
   first_slot_.resize(options.gpus);
   if (options.scenario == Scenario::kSharedGpus || options.scenario == Scenario::kMig) {
     lay_out_seats();
+  } else if (options.scenario == Scenario::kFleet608) {
+    lay_out_fleet608();
   } else {
     lay_out_jobs();
   }
@@ -57,7 +61,8 @@ void Timetable::lay_out_jobs() {
   const std::uint32_t per_host = options_.gpus_per_host;
   const std::uint32_t most = std::max({1U, std::min(per_host, options_.gpus), options_.gpus / 2});
   const double octaves = std::log2(static_cast<double>(most));
-  std::uint32_t gpu = 0;
+  std::uint32_t gpu = subject_gpus(options_);
+  if (gpu > 0) add_slot({0, gpu, 0, 1, 0, 0});
   for (std::uint64_t n = 0; gpu < options_.gpus; ++n) {
     Draws draws(hash_of(options_.seed, kLayout, n));
     // A job of 2^x is drawn 2^(x/2) times rarer than a single GPU.
@@ -75,6 +80,22 @@ void Timetable::lay_out_jobs() {
     add_slot({gpu, size, 0, 1, 0, 0});
     gpu += size;
   }
+}
+
+// As many of its jobs as there are GPUs for; GPUs beyond the last are free.
+void Timetable::lay_out_fleet608() {
+  std::uint32_t gpu = 0;
+  for (std::uint32_t number = 0; gpu < options_.gpus; ++number) {
+    const std::uint32_t left = options_.gpus - gpu;
+    const std::uint32_t size = number < kFleet608Jobs ? std::min(fleet608_job(options_.seed, number).gpus, left) : left;
+    add_slot({gpu, size, 0, 1, 0, 0});
+    gpu += size;
+  }
+}
+
+bool Timetable::is_subject(std::uint32_t slot) const {
+  if (options_.scenario == Scenario::kFleet608) return slot < kFleet608Jobs;
+  return options_.scenario > Scenario::kMig && slot == 0;
 }
 
 void Timetable::lay_out_seats() {
@@ -111,6 +132,15 @@ std::uint64_t Timetable::try_key(const Segment& segment) const {
 }
 
 Segment Timetable::at(std::uint32_t id, std::int64_t t) const {
+  if (is_subject(id)) return course_segment(options_, id, t);
+  Segment out = period_at(id, t);
+  if (options_.scenario == Scenario::kFleet608) out.held = false;  // GPUs that no job of it has
+  out.job_start = out.start;
+  out.job_end = out.end;
+  return out;
+}
+
+Segment Timetable::period_at(std::uint32_t id, std::int64_t t) const {
   const Slot& slot = slots_[id];
   Draws slot_draws(hash_of(options_.seed, kPeriod, id));
   // Large jobs run longer.

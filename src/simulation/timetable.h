@@ -25,9 +25,14 @@ struct Slot {
   double weight() const { return mig_slices > 0 ? mig_slices / 7.0 : 1.0 / seats; }
 };
 
-enum class JobKind : std::uint8_t { kPretrain, kFinetune, kInference, kNotebook };
+enum class JobKind : std::uint8_t { kPretrain, kFinetune, kInference, kNotebook, kMoePretrain, kHybridPretrain };
 
-// A stretch of a slot's time, [start, end): one try of a job, or nobody.
+// What is the matter with a stretch of a job (course.h).
+enum class Condition : std::uint8_t { kNone, kDebugFlag, kInputStarved, kHung, kSlowClock, kSlowMemory, kThermal };
+// The number format in which a job multiplies.
+enum class Format : std::uint8_t { kBf16, kFp8, kNvfp4 };
+
+// A stretch of a slot's time, [start, end): one try of a job, a part of it in which something is the matter or is not, or nobody.
 struct Segment {
   std::uint32_t slot = 0;
   std::int64_t start = 0;
@@ -37,6 +42,16 @@ struct Segment {
   std::int64_t period = 0;
   std::uint32_t attempt = 0;  // from 0; more than one only where jobs are restarted
   bool restarting = false;    // nobody holds it, and the next attempt comes
+  // Of the try as a whole; the same as start and end where it is not divided.
+  std::int64_t job_start = 0;
+  std::int64_t job_end = 0;
+  std::uint8_t stretch = 0;   // number of the part
+  bool starts_up = true;      // the part begins with a start-up
+  Condition condition = Condition::kNone;
+  Format format = Format::kBf16;
+
+  bool is_first() const { return start == job_start; }
+  bool is_last() const { return end == job_end; }
 };
 
 enum class Exporter { kUp, kDown, kWithoutProfiling };
@@ -51,6 +66,8 @@ class Timetable {
   std::uint32_t seats(std::uint32_t gpu) const { return slots_[first_slot_[gpu]].seats; }
 
   Segment at(std::uint32_t slot, std::int64_t t) const;
+  // Something happens to the jobs of this slot, as course.h says.
+  bool is_subject(std::uint32_t slot) const;
   Exporter exporter(std::uint32_t host, std::int64_t t) const;
   // The host of a restarting segment that reboots meanwhile: its counters begin at 0 then. -1: none.
   std::int64_t rebooting_host(const Segment& segment) const;
@@ -73,8 +90,10 @@ class Timetable {
 
  private:
   void lay_out_jobs();
+  void lay_out_fleet608();
   void lay_out_seats();
   void add_slot(Slot slot);
+  Segment period_at(std::uint32_t slot, std::int64_t t) const;
   Segment attempt_at(Segment job, std::int64_t t) const;
   JobKind kind_of(const Slot& slot, std::uint64_t key) const;
 

@@ -10,6 +10,9 @@ namespace {
 using base::json::Object;
 using base::json::Value;
 
+// Of the attainable share of cycles in which memory moves data, about 0.8, three quarters: nearly all that it can.
+constexpr double kMemoryBoundRatio = 0.6;
+
 class Truth {
  public:
   Truth(const Timetable& timetable, const std::function<void(const TrueJob&)>& job,
@@ -38,17 +41,29 @@ class Truth {
   void add_job(const Segment& segment) {
     const Slot& slot = timetable_.slots()[segment.slot];
     const bool slurm = options_.labels == LabelStyle::kSlurm;
-    flush();
+    const bool goes_on = !open_.empty() && !segment.is_first();
+    if (!goes_on) flush();
+    std::size_t at = 0;
     for (std::uint32_t gpu = slot.gpu_first; gpu < slot.gpu_first + slot.gpu_count; ++gpu) {
       const std::uint32_t host = gpu / options_.gpus_per_host;
-      if (open_.empty() || (!slurm && open_.back().hosts.back() != host)) {
-        open_.push_back({names_of(timetable_, segment, host), {host}, 0, from_of(segment), to_of(segment), {}});
+      const bool is_next = gpu == slot.gpu_first || (!slurm && gpu % options_.gpus_per_host == 0);
+      if (is_next && gpu != slot.gpu_first) ++at;
+      if (!goes_on && is_next) {
+        open_.push_back({names_of(timetable_, segment, host), {host}, 0, mistake_of(segment), from_of(segment), 0, {}});
       }
-      TrueJob& job = open_.back();
+      TrueJob& job = open_[at];
+      job.end = to_of(segment);
       if (job.hosts.back() < host) job.hosts.push_back(host);
-      ++job.gpus;
+      if (!goes_on) ++job.gpus;
       job.time.add(time_of(gpu, segment));
     }
+  }
+
+  std::string mistake_of(const Segment& segment) const {
+    if (!timetable_.is_subject(segment.slot)) return "";
+    return segment.kind == JobKind::kMoePretrain      ? "latent_ignored"
+           : segment.kind == JobKind::kHybridPretrain ? "hybrid_as_attention"
+                                                      : "";
   }
 
   void flush() {
@@ -90,6 +105,7 @@ class Truth {
     out.clock_loss_seconds = weight * all.of(Rate::kTensor) - out.delivered_seconds;
     out.tensor_idle_seconds = weight * (all.of(Rate::kSm) - all.of(Rate::kTensor));
     out.sm_idle_seconds = out.allocated_seconds - weight * all.of(Rate::kSm);
+    split(all, weight, meter_.workload(segment.slot, from), out);
     const std::int64_t host = gpu / options_.gpus_per_host;
     const Timetable::Silence quiet = timetable_.silence(segment);
     if (quiet.host != host) return out;
@@ -105,6 +121,43 @@ class Truth {
     return out;
   }
 
+  // What is behind each loss. What a mode is says why its SMs are idle; where SMs are busy without tensor work they are bound by memory if that is
+  // active for more than 0.6 of their time.
+  void split(const Integral& all, double weight, const Workload& workload, TrueTime& out) const {
+    const double reference = options_.device->tensor_peak_clock->value;
+    const auto clock_loss = [&](ClockCause cause) {
+      const auto i = static_cast<std::size_t>(cause);
+      return weight * (all.tensor_seconds_by_cause[i] - all.tensor_cycles_by_cause[i] / reference);
+    };
+    out.clock_power_seconds = clock_loss(ClockCause::kPower);
+    out.clock_thermal_seconds = clock_loss(ClockCause::kThermal);
+    out.clock_setting_seconds = clock_loss(ClockCause::kSetting);
+    const auto mode_seconds = [&](Mode mode) { return weight * all.mode_seconds[static_cast<std::size_t>(mode)]; };
+    const auto idle_seconds = [&](Mode mode) {
+      return mode_seconds(mode) - weight * all.mode_sm_seconds[static_cast<std::size_t>(mode)];
+    };
+    out.host_seconds = idle_seconds(Mode::kStartUp) + idle_seconds(Mode::kCheckpoint) + idle_seconds(Mode::kInput);
+    out.stalled_seconds = idle_seconds(Mode::kHung);
+    double& waits = is_training(workload.kind)             ? out.communication_seconds
+                    : workload.kind == JobKind::kInference ? out.host_seconds
+                                                           : out.stalled_seconds;
+    waits += idle_seconds(Mode::kWait);
+    for (std::size_t m = 1; m < kModeCount; ++m) {
+      const Level& level = workload.levels[m];
+      if (level.rate(Rate::kDram) < kMemoryBoundRatio * level.rate(Rate::kSm)) continue;
+      out.memory_bound_seconds += weight * (all.mode_sm_seconds[m] - all.mode_tensor_seconds[m]);
+    }
+    out.start_up_seconds = mode_seconds(Mode::kStartUp);
+    out.training_seconds = mode_seconds(Mode::kInput) + mode_seconds(Mode::kCompute) + mode_seconds(Mode::kWait);
+    out.evaluation_seconds = mode_seconds(Mode::kEvaluate);
+    out.checkpoint_seconds = mode_seconds(Mode::kCheckpoint);
+    out.hung_seconds = mode_seconds(Mode::kHung);
+    if (workload.reported_mfu_ratio <= 0) return;
+    out.mfu_known_seconds = out.training_seconds;
+    out.mfu_seconds = out.training_seconds * workload.mfu_ratio;
+    out.reported_mfu_seconds = out.training_seconds * workload.reported_mfu_ratio;
+  }
+
   // The first scrape of the host at or after `t`.
   std::int64_t scrape_from(std::int64_t host, std::int64_t t) const {
     const std::int64_t first = first_scrape(timetable_, static_cast<std::uint32_t>(host));
@@ -117,8 +170,9 @@ class Truth {
     const auto tell = [&](std::string kind, std::int64_t start, std::int64_t end, std::int64_t host) {
       if (end <= options_.start_milliseconds() || start >= options_.end_milliseconds()) return;
       event_({std::move(kind), start, end, names_of(timetable_, segment, any_host).workload,
-              host < 0 ? std::string() : host_name(static_cast<std::uint32_t>(host)), xid_of(timetable_, segment)});
+              host < 0 ? std::string() : host_name(static_cast<std::uint32_t>(host)), xid_of(timetable_, segment), {}, {}, {}, {}});
     };
+    if (segment.held && !segment.is_first()) add_happening(segment);
     if (segment.restarting) tell("job_restart", segment.start, segment.end, -1);
     if (const std::int64_t host = timetable_.rebooting_host(segment); host >= 0) {
       tell("host_reboot", segment.start, segment.end, host);
@@ -126,6 +180,27 @@ class Truth {
     if (const Timetable::Silence quiet = timetable_.silence(segment); quiet.host >= 0) {
       tell("exporter_restart", quiet.start, quiet.end, quiet.host);
     }
+  }
+
+  // A stretch in which something is the matter, or another format is used than before.
+  void add_happening(const Segment& segment) {
+    const Segment before = timetable_.at(segment.slot, segment.start - 1);
+    const bool changes_format = before.format != segment.format;
+    if (segment.condition == Condition::kNone && !changes_format) return;
+    if (segment.end <= options_.start_milliseconds() || segment.start >= options_.end_milliseconds()) return;
+    const std::uint32_t any_host = timetable_.slots()[segment.slot].gpu_first / options_.gpus_per_host;
+    const Workload workload = workload_of(timetable_, segment);
+    TrueEvent event;
+    event.kind = changes_format ? "precision_switch" : std::string(condition_name(segment.condition));
+    event.start = segment.start;
+    event.end = segment.end;
+    event.workload = names_of(timetable_, segment, any_host).workload;
+    event.odd = workload.odd;
+    if (workload.odd.gpu_count > 0) event.host = host_name(workload.odd.gpu_first / options_.gpus_per_host);
+    event.step_ofu_before_ratio = workload_of(timetable_, before).ofu_ratio;
+    event.step_ofu_ratio = workload.hung ? 0 : workload.ofu_ratio;
+    if (changes_format) event.format = format_name(segment.format);
+    event_(event);
   }
 
   const Timetable& timetable_;
@@ -146,6 +221,26 @@ void add_time(const TrueTime& time, Object& out) {
   out.emplace_back("lost_gpu_seconds_by_cause", Object{{"clock", time.clock_loss_seconds},
                                                        {"tensor_idle_sm_busy", time.tensor_idle_seconds},
                                                        {"sm_idle", time.sm_idle_seconds}});
+  out.emplace_back("clock_gpu_seconds_by_cause",
+                   Object{{"power_cap", time.clock_power_seconds},
+                          {"thermal", time.clock_thermal_seconds},
+                          {"setting", time.clock_setting_seconds},
+                          {"none", time.clock_loss_seconds - time.clock_power_seconds - time.clock_thermal_seconds -
+                                       time.clock_setting_seconds}});
+  out.emplace_back("tensor_idle_gpu_seconds_by_cause",
+                   Object{{"memory_bound", time.memory_bound_seconds},
+                          {"other_kernels", time.tensor_idle_seconds - time.memory_bound_seconds}});
+  out.emplace_back("sm_idle_gpu_seconds_by_cause",
+                   Object{{"stalled", time.stalled_seconds},
+                          {"communication", time.communication_seconds},
+                          {"host", time.host_seconds},
+                          {"kernels", time.sm_idle_seconds - time.stalled_seconds - time.communication_seconds -
+                                          time.host_seconds}});
+  out.emplace_back("gpu_seconds_by_phase", Object{{"start_up", time.start_up_seconds},
+                                                  {"training", time.training_seconds},
+                                                  {"evaluation", time.evaluation_seconds},
+                                                  {"checkpoint", time.checkpoint_seconds},
+                                                  {"hung", time.hung_seconds}});
   out.emplace_back("unmeasured_gpu_seconds", time.unmeasured_seconds);
   out.emplace_back("unmeasured_delivered_gpu_seconds", time.unmeasured_delivered_seconds);
 }
@@ -163,7 +258,10 @@ Value json_of(const TrueJob& job) {
                 {"start", time_text(job.start)},
                 {"end", time_text(job.end)}};
   add_time(job.time, out);
-  out.emplace_back("mfu_ratio", Value());
+  const bool reports = job.time.mfu_known_seconds > 0;
+  out.emplace_back("mfu_ratio", reports ? Value(job.time.mfu_seconds / job.time.mfu_known_seconds) : Value());
+  out.emplace_back("reported_mfu_ratio", reports ? Value(job.time.reported_mfu_seconds / job.time.mfu_known_seconds) : Value());
+  out.emplace_back("mistake", job.mistake.empty() ? Value() : Value(job.mistake));
   return out;
 }
 
@@ -175,6 +273,18 @@ Value json_of(const TrueEvent& event, const Options& options) {
                 {"host", event.host.empty() ? Value() : Value(event.host)}};
   out.emplace_back("xid", event.xid.code == 0 ? Value() : Value(std::uint64_t{event.xid.code}));
   out.emplace_back("xid_uuid", event.xid.code == 0 ? Value() : Value(uuid_of(options, event.xid.gpu)));
+  if (event.step_ofu_ratio) {
+    out.emplace_back("step_ofu_ratio_before", *event.step_ofu_before_ratio);
+    out.emplace_back("step_ofu_ratio", *event.step_ofu_ratio);
+  }
+  if (event.odd.gpu_count > 0) {
+    base::json::Array uuids;
+    for (std::uint32_t i = 0; i < event.odd.gpu_count; ++i) uuids.emplace_back(uuid_of(options, event.odd.gpu_first + i));
+    out.emplace_back("uuids", std::move(uuids));
+    out.emplace_back("speed_ratio", event.odd.speed_ratio);
+    out.emplace_back("event_reasons", std::uint64_t{event.odd.event_reasons});
+  }
+  if (!event.format.empty()) out.emplace_back("format", event.format);
   return out;
 }
 
@@ -200,6 +310,21 @@ void TrueTime::add(const TrueTime& other) {
   clock_loss_seconds += other.clock_loss_seconds;
   tensor_idle_seconds += other.tensor_idle_seconds;
   sm_idle_seconds += other.sm_idle_seconds;
+  clock_power_seconds += other.clock_power_seconds;
+  clock_thermal_seconds += other.clock_thermal_seconds;
+  clock_setting_seconds += other.clock_setting_seconds;
+  memory_bound_seconds += other.memory_bound_seconds;
+  stalled_seconds += other.stalled_seconds;
+  communication_seconds += other.communication_seconds;
+  host_seconds += other.host_seconds;
+  start_up_seconds += other.start_up_seconds;
+  training_seconds += other.training_seconds;
+  evaluation_seconds += other.evaluation_seconds;
+  checkpoint_seconds += other.checkpoint_seconds;
+  hung_seconds += other.hung_seconds;
+  mfu_known_seconds += other.mfu_known_seconds;
+  mfu_seconds += other.mfu_seconds;
+  reported_mfu_seconds += other.reported_mfu_seconds;
   unmeasured_seconds += other.unmeasured_seconds;
   unmeasured_delivered_seconds += other.unmeasured_delivered_seconds;
 }

@@ -144,6 +144,10 @@ void Collector::add(BindingId id, std::string_view raw_metric, units::Instant ti
     return;
   }
   Binding& binding = bindings_[id];
+  if (!wanted_.empty() && wanted_.contains(raw_metric)) {
+    keep_sample(binding, raw_metric, time, raw);
+    return;
+  }
   const catalog::MetricAlias* alias = catalog::find_alias(
       raw_metric, binding.has_pipe ? std::optional<std::string_view>(binding.pipe) : std::nullopt);
   const samples::GpuIdentity& gpu = binding.facts.gpu;
@@ -175,6 +179,17 @@ void Collector::add(BindingId id, std::string_view raw_metric, units::Instant ti
     quality_.add(samples::absent_reason_name(reading.reason()), place(raw_metric, gpu));
   }
   store(target, binding, *alias, time, reading);
+}
+
+void Collector::keep_sample(Binding& binding, std::string_view metric, units::Instant time, double value) {
+  if (binding.facts.holder.unallocated()) {
+    quality_.add("reported_without_job", metric);
+    return;
+  }
+  if (binding.holder < 0) binding.holder = holders_.intern(binding.facts.holder);
+  auto at = kept_.find(metric);
+  if (at == kept_.end()) at = kept_.emplace(metric, Kept::mapped_type{}).first;
+  at->second[static_cast<samples::HolderId>(binding.holder)].emplace_back(time, value);
 }
 
 void Collector::store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,

@@ -14,10 +14,13 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "catalog/metrics.h"
@@ -45,6 +48,12 @@ class Collector {
   // One sample. `time` is when; for scrapes without timestamps pass timed = false and a number that is the
   // same for all samples of one scrape. Samples of metrics that are no GPU's are skipped.
   void add(BindingId binding, std::string_view raw_metric, units::Instant time, bool timed, double raw);
+
+  // Samples of these metrics are about jobs and not about GPUs, and are kept as they are, by job.
+  void keep(std::set<std::string, std::less<>> metrics) { wanted_ = std::move(metrics); }
+  // By metric and holder; values of all series in order of sight.
+  using Kept = std::map<std::string, std::map<samples::HolderId, std::vector<std::pair<units::Instant, double>>>, std::less<>>;
+  const Kept& kept() const { return kept_; }
 
   // What samples of kube-state-metrics among the others say of pods.
   jobs::OwnerTable& owners() { return owners_; }
@@ -77,6 +86,7 @@ class Collector {
              units::Instant time, const samples::Reading& reading);
   std::uint32_t row(Gpu& gpu, units::Instant time);
   Gpu& gpu_of(Binding& binding);
+  void keep_sample(Binding& binding, std::string_view metric, units::Instant time, double value);
   void join_by_index();
   void give_to_instances();
 
@@ -84,6 +94,8 @@ class Collector {
   jobs::HolderTable& holders_;
   samples::QualityLog& quality_;
   jobs::OwnerTable owners_;
+  std::set<std::string, std::less<>> wanted_;
+  Kept kept_;
   std::vector<Binding> bindings_;
   std::vector<Gpu> gpus_;
   std::unordered_map<std::string, std::uint32_t> gpu_by_key_;

@@ -25,6 +25,8 @@ ExportedMetrics ExportedMetrics::builtin() {
       {"megatron_training_throughput_tflops", "flops_per_gpu", "TFLOP/s/GPU"},
       {"megatron_training_tokens_per_sec", "tokens", "tokens/s"},
       {"megatron_training_loss", "loss", "number"},
+      // Ours, for trainers that want to be read without a file of names.
+      {"flopsight_training_mfu_ratio", "mfu", "ratio"},
   };
   return out;
 }

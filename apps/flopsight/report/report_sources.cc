@@ -1,6 +1,7 @@
 #include "report/report_sources.h"
 
 #include "base/file.h"
+#include "report/reported_mfu_query.h"
 #include "sources/exposition_source.h"
 
 namespace flopsight::app {
@@ -17,12 +18,14 @@ base::Status roll_files(const std::vector<std::string>& paths, const ReportSetti
                         SourceResult& out) {
   out.name = paths.size() == 1 ? "file " + paths[0] : std::to_string(paths.size()) + " files";
   sources::Collector collector(settings.rules, out.holders, out.quality);
+  keep_reported_mfu(settings, collector);
   std::int64_t ordinal = 0;
   for (const std::string& path : paths) {
     FLOPSIGHT_ASSIGN_OR_RETURN(std::string bytes, base::read_file(path, sources::kScrapeBytesMax));
     FLOPSIGHT_RETURN_IF_ERROR(
         sources::collect_scrape({path, "", std::move(bytes), ordinal++}, collector, out.quality));
   }
+  take_reported_mfu(settings, settings.fleet.integrate.window, collector, out);
   out.owners = std::move(collector.owners());
   out.fleet = rollups::roll_fleet(collector.take(), settings.fleet, settings.jobs, out.holders, out.quality);
   return {};
@@ -42,6 +45,7 @@ base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSett
         {"Accept", "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5"}};
   }
   sources::Collector collector(settings.rules, out.holders, out.quality);
+  keep_reported_mfu(settings, collector);
   std::vector<base::Error> failures;
   http.send_all(requests, [&](std::size_t i, base::Result<net::HttpResponse> response) {
     const std::string place = net::url_without_credentials(urls[i]);
@@ -60,6 +64,7 @@ base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSett
   if (failures.size() == urls.size()) return failures.front();
   rollups::FleetOptions options = settings.fleet;
   options.integrate.instant = now;
+  take_reported_mfu(settings, std::nullopt, collector, out);
   out.owners = std::move(collector.owners());
   out.fleet = rollups::roll_fleet(collector.take(), options, settings.jobs, out.holders, out.quality);
   return {};

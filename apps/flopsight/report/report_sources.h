@@ -23,7 +23,7 @@ struct ReportSettings {
   analysis::Prices prices;
   net::HttpOptions http;
   rollups::FleetOptions fleet;
-  training_logs::ExportedMetrics metrics;  // in which trainers report their speed
+  training_logs::ExportedMetrics metrics = training_logs::ExportedMetrics::builtin();  // in which trainers report their speed
 };
 
 struct SourceResult {

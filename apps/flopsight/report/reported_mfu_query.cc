@@ -54,6 +54,32 @@ void ask_reported_mfu(sources::PrometheusClient& client, const ReportSettings& s
   }
 }
 
+void keep_reported_mfu(const ReportSettings& settings, sources::Collector& collector) {
+  std::set<std::string, std::less<>> names;
+  for (const auto& metric : settings.metrics.named("mfu")) names.insert(metric.name);
+  collector.keep(std::move(names));
+}
+
+void take_reported_mfu(const ReportSettings& settings, const std::optional<units::Window>& window, const sources::Collector& collector,
+                       SourceResult& out) {
+  for (const auto& metric : settings.metrics.named("mfu")) {
+    const auto of_metric = collector.kept().find(metric.name);
+    if (of_metric == collector.kept().end()) continue;
+    for (const auto& [holder, samples] : of_metric->second) {
+      std::vector<double> values;
+      for (const auto& [time, raw] : samples) {
+        const double mfu = raw * metric.base_unit_scale;
+        // As on a server: zero is no measurement, and more than the peak none of an MFU.
+        if (mfu > 0 && mfu <= 1 && (!window || window->contains(time))) values.push_back(mfu);
+      }
+      if (!values.empty()) out.reported.push_back({out.holders.at(holder), *base::median(std::move(values))});
+    }
+  }
+  if (!out.reported.empty()) {
+    out.assumptions.emplace_back("reported MFU: the median over the window of what trainers exported, beside the OFU of the whole window");
+  }
+}
+
 void add_reported_mfu(const SourceResult& source, const std::function<samples::Holder(const samples::Holder&)>& group_of,
                       analysis::Report& report) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> by_job;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "simulate/simulate_targets.h"
 #include "simulation/text.h"
+#include "simulation/training_log.h"
 #include "simulation/truth.h"
 #include "wire/gzip.h"
 
@@ -63,17 +64,34 @@ class NewFile {
   bool done_ = false;
 };
 
-Status prepare_folder(const SimulateArguments& a, const std::string& samples, const std::string& truth) {
+Status prepare_folder(const SimulateArguments& a, const std::string& samples, const std::string& truth, const std::string& logs) {
   std::error_code error;
   std::filesystem::create_directories(a.out, error);
   if (error) return Error{ErrorCode::kIo, "--out " + a.out + ": cannot be made a folder: " + error.message()};
   if (a.force) return {};
-  for (const std::string& path : {samples, truth}) {
+  for (const std::string& path : {samples, truth, logs}) {
+    if (path == logs && !a.fleet.reports_mfu()) continue;
     if (std::filesystem::exists(path, error)) {
       return Error{ErrorCode::kInvalid, path + ": is there already; --force replaces it"};
     }
   }
   return {};
+}
+
+// One for each job that reports its MFU; how many.
+base::Result<std::size_t> write_logs(const simulation::Timetable& timetable, const std::string& folder) {
+  std::size_t count = 0;
+  const Status status = simulation::for_each_training_log(timetable, [&](const std::string& name, std::string_view text) -> Status {
+    std::error_code error;
+    if (count == 0) std::filesystem::create_directories(folder, error);
+    if (error) return Error{ErrorCode::kIo, folder + ": cannot be made a folder: " + error.message()};
+    NewFile file(folder + "/" + name);
+    FLOPSIGHT_RETURN_IF_ERROR(file.write(text));
+    ++count;
+    return file.close();
+  });
+  if (!status.ok()) return status.error();
+  return count;
 }
 
 }  // namespace
@@ -82,8 +100,9 @@ Status simulate_to_folder(const SimulateArguments& a, const Env& env) {
   simulation::Options options = a.fleet;
   const units::Instant start = a.start.value_or(simulation::kDefaultStart);
   options.window = {start, start + a.length.value_or(units::Seconds(3600))};
-  const std::string samples_path = a.out + "/samples.prom.gz", truth_path = a.out + "/truth.json";
-  FLOPSIGHT_RETURN_IF_ERROR(prepare_folder(a, samples_path, truth_path));
+  const std::string samples_path = a.out + "/samples.prom.gz", truth_path = a.out + "/truth.json",
+                    logs_path = a.out + "/training_logs";
+  FLOPSIGHT_RETURN_IF_ERROR(prepare_folder(a, samples_path, truth_path, logs_path));
   const simulation::Timetable timetable(options);
   NewFile samples(samples_path), truth(truth_path);
   const bool show = env.err_is_terminal && !a.quiet;
@@ -95,11 +114,13 @@ Status simulate_to_folder(const SimulateArguments& a, const Env& env) {
   if (show) env.err << "\r\x1b[K";
   FLOPSIGHT_RETURN_IF_ERROR(
       simulation::write_truth(timetable, [&](std::string_view piece) { return truth.write(piece); }));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::size_t logs, write_logs(timetable, logs_path));
   FLOPSIGHT_RETURN_IF_ERROR(samples.close());
   FLOPSIGHT_RETURN_IF_ERROR(truth.close());
   env.out << "SIMULATED fleet of " << options.gpus << " GPUs, " << simulation::scenario_name(options.scenario) << ", "
           << units::to_rfc3339(options.window.start) << " to " << units::to_rfc3339(options.window.end) << "\n"
           << samples_path << "\n" << truth_path << "\n";
+  if (logs > 0) env.out << logs_path << "/ (" << logs << (logs == 1 ? " log)\n" : " logs)\n");
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "simulate/simulate_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <CLI/CLI.hpp>
 
@@ -30,6 +31,13 @@ Wrong set_times(SimulateArguments& a, const SimulateTexts& t) {
     if (!hours || *hours <= 0 || *hours > 24 * 366) return "--hours " + t.hours + ": expected a number up to 8784, such as 0.5";
     a.length = units::Seconds(*hours * 3600);
   }
+  // A fleet that goes on for ever begins its course anew every hour.
+  const auto course = t.course.empty() ? std::optional(units::Seconds(std::clamp(a.length.value_or(units::Seconds(3600)).value, 600.0, 21'600.0)))
+                                       : units::parse_duration(t.course);
+  if (!course || course->value < 600 || course->value > 366 * 86'400.0) {
+    return "--course " + t.course + ": expected a duration of 10m at least, such as 2h";
+  }
+  a.fleet.course = *course;
   if (!t.interval.empty()) {
     const auto interval = units::parse_duration(t.interval);
     if (!interval || interval->value < 1 || interval->value > 300) {
@@ -85,9 +93,11 @@ Wrong set_fleet(SimulateArguments& a, const SimulateTexts& t) {
   auto scenario = simulation::parse_scenario(t.scenario);
   if (!scenario.ok()) return scenario.error().message;
   a.fleet.scenario = *scenario;
-  if (auto wrong = in_range("--gpus", t.gpus, 1, simulation::kGpusMax)) return wrong;
+  const std::int64_t gpus = t.gpus == -1 ? simulation::default_gpus(*scenario) : t.gpus;
+  if (auto wrong = in_range("--gpus", gpus, 1, simulation::kGpusMax)) return wrong;
   if (auto wrong = in_range("--gpus-per-host", t.gpus_per_host, 1, 16)) return wrong;
-  a.fleet.gpus = static_cast<std::uint32_t>(t.gpus);
+  a.fleet.gpus = static_cast<std::uint32_t>(gpus);
+  a.fleet.model = t.model.empty() ? std::string(simulation::default_model(*scenario)) : t.model;
   a.fleet.gpus_per_host = static_cast<std::uint32_t>(t.gpus_per_host);
   const auto [end, error] = std::from_chars(t.seed.data(), t.seed.data() + t.seed.size(), a.fleet.seed);
   if (error != std::errc() || end != t.seed.data() + t.seed.size()) {
@@ -103,9 +113,10 @@ Wrong set_fleet(SimulateArguments& a, const SimulateTexts& t) {
     }
     a.fleet.metrics = static_cast<std::uint32_t>(*count);
   }
-  if (t.labels == "slurm") {
+  // Where a job reports its MFU it is one by its name, as Slurm names jobs.
+  if (t.labels == "slurm" || (t.labels.empty() && a.fleet.reports_mfu())) {
     a.fleet.labels = simulation::LabelStyle::kSlurm;
-  } else if (t.labels != "kubernetes") {
+  } else if (!t.labels.empty() && t.labels != "kubernetes") {
     return "--labels " + base::printable(t.labels, 40) + ": expected kubernetes or slurm";
   }
   return std::nullopt;
@@ -114,11 +125,13 @@ Wrong set_fleet(SimulateArguments& a, const SimulateTexts& t) {
 }  // namespace
 
 void add_simulate(CLI::App& app, SimulateArguments& a, SimulateTexts& t) {
-  app.add_option("--scenario", t.scenario, "steady|restart_storm|shared_gpus|mig")->required();
-  app.add_option("--gpus", t.gpus, "how many GPUs")->capture_default_str();
+  app.add_option("--scenario", t.scenario, "what happens: " + simulation::scenario_names())->required();
+  app.add_option("--gpus", t.gpus, "how many GPUs (default 16; in fleet608 those of all its jobs)");
   app.add_option("--seed", t.seed, "another seed, another fleet; the same seed, the same bytes")->capture_default_str();
   app.add_option("--hours", t.hours, "how long; a fraction is fine (default: 1 with --out, else until stopped)");
-  app.add_option("--out", a.out, "write samples.prom.gz and truth.json into this folder")->group("Where to");
+  app.add_option("--course", t.course,
+                 "how long it takes until what the scenario is about begins anew (default: --hours, at most 6h; without them 1h)");
+  app.add_option("--out", a.out, "write samples.prom.gz, truth.json and logs of trainers into this folder")->group("Where to");
   app.add_flag("--force", a.force, "with --out: replace files that are there")->group("Where to");
   app.add_option("--exporter", t.exporter,
                  "serve on this port of 127.0.0.1 (0: any): /metrics, /host/<i>/metrics, /sd.json")->group("Where to");
@@ -127,9 +140,10 @@ void add_simulate(CLI::App& app, SimulateArguments& a, SimulateTexts& t) {
   app.add_option("--start", t.start, "RFC 3339 or Unix seconds (default: 2026-01-01T00:00:00Z with --out)");
   app.add_option("--interval", t.interval, "time between scrapes (default 15s)");
   app.add_option("--gpus-per-host", t.gpus_per_host, "GPUs of one exporter")->capture_default_str();
-  app.add_option("--model", a.fleet.model, "GPU model as an exporter prints it")->capture_default_str();
+  app.add_option("--model", t.model, "GPU model as an exporter prints it (default " + std::string(simulation::kDefaultModel) +
+                                         "; in mixed_precision NVIDIA GB200)");
   app.add_option("--metrics", t.metrics, "how many metrics of each GPU: default (28), all, or a number")->capture_default_str();
-  app.add_option("--labels", t.labels, "kubernetes|slurm: how jobs are named")->capture_default_str();
+  app.add_option("--labels", t.labels, "kubernetes|slurm: how jobs are named (default kubernetes; slurm where jobs report their MFU)");
   app.add_flag("--quiet", a.quiet, "no progress on the terminal");
   app.add_option("--samples", t.rounds, "send so many scrapes of every GPU as fast as they are taken, then end")
       ->group("Remote write");
