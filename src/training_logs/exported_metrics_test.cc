@@ -34,8 +34,9 @@ TEST(ExportedMetrics, a_user_says_the_meaning_and_the_unit) {
   EXPECT_EQ(metrics->read("ours_step", 12, kTime)->step, 12);
   EXPECT_TRUE(metrics->known("megatron_training_loss"));
   const auto mfu = metrics->named("mfu");
-  ASSERT_EQ(mfu.size(), 1U);
+  ASSERT_EQ(mfu.size(), 2U);
   EXPECT_EQ(mfu[0].name, "ours_mfu");
+  EXPECT_EQ(mfu[1].name, "flopsight_training_mfu_ratio");  // known to whoever says nothing
   EXPECT_DOUBLE_EQ(mfu[0].base_unit_scale, 0.01);
 }
 
