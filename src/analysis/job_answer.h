@@ -10,6 +10,7 @@
 
 #include "analysis/report.h"
 #include "analysis/reported.h"
+#include "jobs/audit_finding.h"
 #include "rollups/cell.h"
 #include "schedulers/job.h"
 
@@ -53,6 +54,7 @@ struct JobAnswer {
   std::vector<schedulers::Job> runs;    // by its scheduler, ascending by start
   std::optional<Reported> reported;
   std::string family;  // empty: none
+  std::optional<jobs::AuditFinding> audit;  // of what it reports, where its model is known
 };
 
 JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options, const Prices& prices,

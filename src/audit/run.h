@@ -34,6 +34,7 @@ struct Run {
   std::optional<std::uint64_t> document_tokens;  // mean length of packed documents that do not see each other
   std::optional<flops::Recompute> recompute;
   const catalog::Device* device = nullptr;  // nullptr: not in the catalogue; owned by the catalogue
+  std::string unknown_device;               // then what the catalogue says of its name, where one was given (DeviceCatalog::not_found)
   std::optional<catalog::Precision> precision;  // of the linear layers inside blocks
   Layout layout;
   std::optional<double> padding_ratio;     // of the tokens, 0-1

@@ -79,7 +79,7 @@ void Auditor::say_missing() {
   list.insert(list.end(), run.contradictions.begin(), run.contradictions.end());
   if (!(out.flops_per_token > 0)) list.emplace_back("a language model: this configuration has none, and FLOPs of a token are not known");
   if (!claim.mfu_ratio && !claim.flops_per_second_per_gpu) list.emplace_back("a claim: MFU, or FLOP rate per GPU (--log, --mfu, --tflops-per-gpu)");
-  if (run.device == nullptr) list.emplace_back("a GPU of the catalogue: without it there is no peak");
+  if (run.device == nullptr) list.push_back("a GPU of the catalogue: without it there is no peak" + (run.unknown_device.empty() ? "" : "; " + run.unknown_device));
   if (run.device != nullptr && !run.precision) list.emplace_back("the precision (--precision): without it there is no peak");
   if (run.device != nullptr && run.precision && !out.own_peak_flops_per_second) {
     list.push_back("a dense peak of " + run.device->model + " for " + std::string(catalog::precision_name(*run.precision)));

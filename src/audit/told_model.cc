@@ -48,7 +48,7 @@ base::Status key_in(const std::string& key, const Value& value, Told& told) {
   if (key == "lora_rank") return whole_in(key, value, 1, kRankMax, told.adapter_rank);
   const std::string text = value.as_string() != nullptr ? *value.as_string() : std::string();
   if (key == "precision") {
-    told.run.precision = parse_precision(text);
+    told.run.precision = catalog::find_precision(text);
     return told.run.precision ? base::Status() : wrong(key, value, "bf16, fp16, fp8, fp4, tf32 or fp32");
   }
   if (key == "recompute") {

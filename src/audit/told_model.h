@@ -16,7 +16,6 @@
 namespace flopsight::audit {
 
 inline constexpr std::size_t kToldModelBytesMax = std::size_t{256} << 10;
-inline constexpr std::size_t kToldModelsMax = 10'000;  // that a book of jobs keeps
 
 // Without the GPU.
 base::Result<Run> parse_told_model(std::string_view json_text);

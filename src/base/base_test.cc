@@ -1,5 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -72,6 +78,20 @@ TEST(Csv, an_unclosed_quote_is_an_error_with_its_line) {
 TEST(File, a_missing_file_and_a_folder_are_named) {
   EXPECT_EQ(read_file("/nonexistent/x").error().code, ErrorCode::kNotFound);
   EXPECT_NE(read_file("/").error().message.find("is a directory"), std::string::npos);
+}
+
+TEST(File, a_mark_of_utf8_is_no_part_of_the_text_and_utf16_is_said) {
+  const std::string path = testing::TempDir() + "flopsight-marks-" + std::to_string(::getpid());
+  const auto read = [&](std::string_view bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    return read_file(path);
+  };
+  EXPECT_EQ(*read("\xEF\xBB\xBF{}"), "{}");
+  EXPECT_EQ(*read("\xEF\xBB"), "\xEF\xBB");
+  for (const std::string_view bytes : {"\xFF\xFE{", "\xFE\xFF{"}) {
+    EXPECT_EQ(read(bytes).error().message, path + ": UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8");
+  }
+  std::remove(path.c_str());
 }
 
 TEST(Text, printable_keeps_one_line_and_whole_characters) {

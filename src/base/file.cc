@@ -39,6 +39,11 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
   if (std::ferror(file.get()) != 0) {
     return Error{ErrorCode::kIo, path + ": cannot read: " + std::strerror(errno)};
   }
+  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) {
+    return Error{ErrorCode::kUnsupported, path + ": UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8"};
+  }
+  // What editors on Windows put before UTF-8 is no part of the text.
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.erase(0, 3);
   return bytes;
 }
 

@@ -129,6 +129,7 @@ std::optional<Precision> find_precision(std::string_view name) {
   for (const auto& [other, precision] : kOthers) {
     if (other == lower) return precision;
   }
+  if (lower.starts_with("fp8_")) return Precision::kFp8;  // "fp8_mx", "fp8_cs": recipes of Megatron-Bridge
   return std::nullopt;
 }
 
@@ -203,6 +204,30 @@ const Device* DeviceCatalog::find(std::string_view name) const {
     }
   }
   return nullptr;
+}
+
+std::string DeviceCatalog::similar(std::string_view name) const {
+  constexpr std::size_t kShown = 8;
+  const std::vector<std::string> words = name_words(name);
+  const auto has_digit = [](const std::string& word) { return word.find_first_of("0123456789") != std::string::npos; };
+  // "h100" is a word of all of them; "h10" begins one.
+  const auto is_like = [&](const std::string& known, const std::string& word) { return word.size() > 1 && has_digit(word) && known.starts_with(word); };
+  std::vector<std::size_t> found;
+  for (const Pattern& pattern : patterns_) {
+    const bool fits = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return std::any_of(pattern.words.begin(), pattern.words.end(), [&](const std::string& known) { return is_like(known, word); });
+    });
+    if (fits && std::find(found.begin(), found.end(), pattern.device) == found.end()) found.push_back(pattern.device);
+  }
+  std::string list;
+  for (std::size_t i = 0; i < found.size() && i < kShown; ++i) list += (i > 0 ? ", " : "") + devices_[found[i]].model;
+  if (found.size() > kShown) list += " and " + std::to_string(found.size() - kShown) + " more";
+  return list;
+}
+
+std::string DeviceCatalog::not_found(std::string_view name) const {
+  const std::string models = similar(name);
+  return base::printable(name, 80) + ": not in the catalogue" + (models.empty() ? "" : ", which has " + models) + " (flopsight docs gpus lists it)";
 }
 
 }  // namespace flopsight::catalog

@@ -62,6 +62,9 @@ class DeviceCatalog {
   // "NVIDIA H100 80GB HBM3" are one; a " MIG 1g.10gb" suffix is ignored; vGPU names are unknown.
   const Device* find(std::string_view name) const;
 
+  // For a name that find() does not know: what to write instead, in a sentence. "H100: not in the catalogue, which has H100-SXM5-80GB, …".
+  std::string not_found(std::string_view name) const;
+
   const std::vector<Device>& devices() const { return devices_; }
 
  private:
@@ -69,6 +72,7 @@ class DeviceCatalog {
     std::vector<std::string> words;  // sorted
     std::size_t device;
   };
+  std::string similar(std::string_view name) const;
   base::Status add_csv(std::string_view csv, bool from_user);
   std::vector<Device> devices_;
   std::vector<Pattern> patterns_;

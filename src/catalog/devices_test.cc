@@ -105,8 +105,23 @@ TEST(Precision, has_its_names_in_any_case_and_no_other) {
   EXPECT_EQ(find_precision("bfloat16"), Precision::kBf16);
   EXPECT_EQ(find_precision("NVFP4"), Precision::kFp4);
   EXPECT_EQ(find_precision("fp64_tc"), Precision::kFp64Tensor);
+  EXPECT_EQ(find_precision("fp8_mx"), Precision::kFp8);
   EXPECT_EQ(find_precision("bf"), std::nullopt);
   EXPECT_EQ(find_precision(""), std::nullopt);
+}
+
+TEST(DeviceCatalog, a_name_that_several_boards_have_is_answered_with_their_names) {
+  const DeviceCatalog& catalog = DeviceCatalog::builtin();
+  const std::string several = catalog.not_found("H100");
+  EXPECT_EQ(several.substr(0, 39), "H100: not in the catalogue, which has H");
+  for (const Device& device : catalog.devices()) {
+    const bool is_h100 = device.model.starts_with("H100");
+    EXPECT_TRUE(!is_h100 || several.find(device.model) != std::string::npos) << several;
+  }
+  EXPECT_EQ(several.find("A100"), std::string::npos);
+  EXPECT_EQ(several.find("H200"), std::string::npos);
+  EXPECT_EQ(catalog.not_found("Z900"), "Z900: not in the catalogue (flopsight docs gpus lists it)");
+  EXPECT_EQ(catalog.not_found("a\nb").find('\n'), std::string::npos);
 }
 
 }  // namespace

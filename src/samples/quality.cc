@@ -46,6 +46,7 @@ constexpr CodeText kCodes[] = {
     {"log_zone_doubtful",
      "the times of a training log were read in a zone in which they do not fit the activity of the job's GPUs; nothing was shifted"},
     {"malformed_line", "a line that is not the exposition format was skipped; the rest was used"},
+    {"mfu_discrepancy", "what the job reports of itself does not fit its model and its OFU: see its audit"},
     {"mig_profile_unknown", "a MIG instance whose share of the GPU cannot be told: left unmeasured"},
     {"ofu_above_one",
      "OFU above 1: the SM clock ran above the tensor-peak clock; above about 1.1 the catalogue row is "

@@ -339,7 +339,7 @@ Result<Job> job_from_json(const Value& value) {
 
 namespace {
 
-// Names are kept, and shown in every answer. (What a scheduler itself printed is never too long for it.)
+// Names are kept, and shown in every answer. (What a scheduler itself printed is cut where it is read.)
 Status check_lengths(const Job& job) {
   for (const auto& [name, member] : kTexts) {
     if ((job.*member).size() > kTextBytesMax) {

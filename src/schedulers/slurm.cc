@@ -1,10 +1,13 @@
 #include "schedulers/slurm.h"
 
 #include "base/text.h"
+#include "schedulers/job_json.h"
 
 namespace flopsight::schedulers {
 
-base::Result<Parsed> read_slurm(std::string_view text, const SlurmOptions& options) {
+namespace {
+
+base::Result<Parsed> read_any(std::string_view text, const SlurmOptions& options) {
   const std::string_view start = base::trim(text);
   if (start.starts_with('{')) return read_slurm_json(text, options);
   const std::string_view line = start.substr(0, start.find('\n'));
@@ -21,6 +24,29 @@ base::Result<Parsed> read_slurm(std::string_view text, const SlurmOptions& optio
       base::ErrorCode::kInvalid,
       "line 1: \"" + base::printable(line, 60) +
           "\", expected JSON, the header of `sacct -P`, or JobId= or NodeName= of scontrol"};
+}
+
+// They are kept, and shown in every answer.
+void cut_long_texts(Parsed& parsed) {
+  for (Job& job : parsed.jobs) {
+    for (const auto member : {&Job::name, &Job::user, &Job::account, &Job::partition, &Job::qos, &Job::state, &Job::cluster}) {
+      std::string& text = job.*member;
+      if (text.size() <= kTextBytesMax) continue;
+      text.resize(kTextBytesMax);
+      ++parsed.problem_count;
+      if (parsed.problems.size() < kProblemsMax) {
+        parsed.problems.push_back({"job " + job.id, "\"" + base::printable(text, 20) + "\" is longer than " + std::to_string(kTextBytesMax) + " bytes; cut"});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+base::Result<Parsed> read_slurm(std::string_view text, const SlurmOptions& options) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(Parsed parsed, read_any(text, options));
+  cut_long_texts(parsed);
+  return parsed;
 }
 
 std::string_view sacct_columns() {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "schedulers/job_json.h"
+
 namespace flopsight::schedulers {
 namespace {
 
@@ -362,6 +364,17 @@ TEST(ReadSlurm, of_many_problems_the_first_are_kept_and_all_are_counted) {
   const Parsed parsed = read(text);
   EXPECT_EQ(parsed.problem_count, 150U);
   EXPECT_THAT(parsed.problems, SizeIs(kProblemsMax));
+}
+
+TEST(ReadSlurm, a_text_longer_than_any_name_is_cut_and_said) {
+  const auto named = [](std::size_t size) {
+    return read(R"j({"jobs": [{"job_id": 5, "job_state": "RUNNING", "start_time": 1700000000, "name": ")j" + std::string(size, 'x') + "\"}]}");
+  };
+  EXPECT_EQ(named(kTextBytesMax).jobs.at(0).name.size(), kTextBytesMax);
+  EXPECT_EQ(named(kTextBytesMax).problem_count, 0U);
+  const Parsed cut = named(kTextBytesMax + 1);
+  EXPECT_EQ(cut.jobs.at(0).name.size(), kTextBytesMax);
+  EXPECT_EQ(cut.problems.at(0).where, "job 5");
 }
 
 }  // namespace

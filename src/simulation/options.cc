@@ -99,9 +99,8 @@ base::Result<Options> check(Options options) {
   }
   options.device = catalog::DeviceCatalog::builtin().find(options.model);
   if (options.device == nullptr) {
-    return Error{ErrorCode::kNotFound, "model " + base::printable(options.model, 80) +
-                                           ": not in the catalogue (flopsight docs gpus), expected a name as an "
-                                           "exporter prints it, such as " + std::string(kDefaultModel)};
+    return Error{ErrorCode::kNotFound, "model " + catalog::DeviceCatalog::builtin().not_found(options.model) +
+                                           ", expected a name as an exporter prints it, such as " + std::string(kDefaultModel)};
   }
   const catalog::Device& device = *options.device;
   if (!device.tensor_peak_clock || !device.nvml_max_sm_clock || !device.board_power || !device.sm_count ||

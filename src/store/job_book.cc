@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "schedulers/job_json.h"
-#include "schedulers/merge.h"
+#include "store/job_book_internal.h"
 #include "store/put_aside.h"
 #include "store/sqlite_transaction.h"
 
@@ -17,9 +17,6 @@ using base::Status;
 
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kForgetAtOnce = 5'000;
-constexpr std::int64_t kNoEnd = INT64_MAX;
-// Slots wait longer than this for who tells of them (rollup.late).
-constexpr units::Seconds kToldInTime{60};
 
 // Columns of scheduler_jobs are for people and for looking up; what is read back is `told`, the
 // whole job as JSON.
@@ -64,6 +61,19 @@ CREATE TABLE IF NOT EXISTS late_jobs(
   cluster TEXT NOT NULL, id TEXT NOT NULL, start_unix_milliseconds INTEGER NOT NULL,
   PRIMARY KEY(start_unix_milliseconds, cluster, id)) WITHOUT ROWID;
 )sql";
+constexpr const char* kModels = R"sql(
+CREATE TABLE IF NOT EXISTS told_models(
+  job TEXT NOT NULL, namespace TEXT NOT NULL, told_unix_milliseconds INTEGER NOT NULL, model TEXT NOT NULL, PRIMARY KEY(job, namespace));
+CREATE TABLE IF NOT EXISTS job_audits(
+  job TEXT NOT NULL, namespace TEXT NOT NULL, user TEXT NOT NULL, team TEXT NOT NULL, audited_unix_milliseconds INTEGER NOT NULL,
+  verdict TEXT NOT NULL, summary TEXT NOT NULL, hypotheses TEXT NOT NULL, audit TEXT NOT NULL, PRIMARY KEY(job, namespace));
+CREATE INDEX IF NOT EXISTS job_audits_by_time ON job_audits(audited_unix_milliseconds);
+)sql";
+// For a book that is only read and older than these tables.
+constexpr const char* kNoModels = R"sql(
+CREATE TEMP TABLE told_models(job, namespace, told_unix_milliseconds, model);
+CREATE TEMP TABLE job_audits(job, namespace, user, team, audited_unix_milliseconds, verdict, summary, hypotheses, audit);
+)sql";
 
 Status prepare(Database& database, bool read_only) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t version, number(database, "PRAGMA user_version"));
@@ -72,21 +82,24 @@ Status prepare(Database& database, bool read_only) {
                                               ", this program knows up to " +
                                               std::to_string(kVersion)};
   }
-  if (read_only) return {};
-  if (version == kVersion) return database.execute(kLateJobs);
+  if (read_only) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t tables, number(database, "SELECT count(*) FROM sqlite_master WHERE name = 'job_audits'"));
+    return tables > 0 ? Status() : database.execute(kNoModels);
+  }
+  if (version == kVersion) return database.execute(std::string(kLateJobs) + kModels);
   FLOPSIGHT_RETURN_IF_ERROR(
       database.execute("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"));
-  return database.execute(std::string("BEGIN IMMEDIATE;") + kTables + kLateJobs +
+  return database.execute(std::string("BEGIN IMMEDIATE;") + kTables + kLateJobs + kModels +
                           "PRAGMA user_version = " + std::to_string(kVersion) + "; COMMIT;");
 }
 
-Result<ToldJob> told_in(Statement& row, int first) {
+}  // namespace
+
+Result<ToldJob> told_in(const Statement& row, int first) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const base::json::Value json, base::json::parse(row.text(first)));
   FLOPSIGHT_ASSIGN_OR_RETURN(schedulers::Job job, schedulers::job_from_json(json));
   return ToldJob{std::move(job), units::Instant{row.integer(first + 1)}};
 }
-
-}  // namespace
 
 Result<std::unique_ptr<JobBook>> JobBook::open(const std::string& folder, JobBookOptions options) {
   const std::string path = folder + "/flopsight-jobs.db";
@@ -123,79 +136,6 @@ Status JobBook::count_rows() {
   jobs_total_ = static_cast<std::uint64_t>(jobs);
   steps_total_ = static_cast<std::uint64_t>(steps);
   return {};
-}
-
-Status JobBook::put_job(const schedulers::Job& seen, units::Instant now, Put& put) {
-  if (!seen.start) {
-    ++put.not_started;
-    return {};
-  }
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement find,
-      database_.prepare("SELECT told, told_unix_milliseconds FROM scheduler_jobs WHERE "
-                        "cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
-  find.bind_text(1, seen.cluster);
-  find.bind_text(2, seen.id);
-  find.bind(3, seen.start->unix_milliseconds);
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_known, find.step());
-  schedulers::Job job = seen;
-  bool has_other_gpus = !is_known;
-  if (is_known) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob known, told_in(find, 0));
-    const std::vector<schedulers::Allocation> before = known.job.allocations;
-    const bool changed = schedulers::merge_into(known.job, seen);
-    ++(changed ? put.changed : put.unchanged);
-    job = std::move(known.job);
-    has_other_gpus = job.allocations != before;
-  } else {
-    if (jobs_total_ + put.added >= options_.jobs_max) {
-      return Error{ErrorCode::kLimit,
-                   "more than " + std::to_string(options_.jobs_max) + " jobs in the book"};
-    }
-    ++put.added;
-  }
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      Statement write,
-      database_.prepare(
-          "INSERT OR REPLACE INTO scheduler_jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  write.bind_text(1, job.cluster);
-  write.bind_text(2, job.id);
-  write.bind(3, job.start->unix_milliseconds);
-  write.bind(4, job.end ? job.end->unix_milliseconds : kNoEnd);
-  write.bind(5, now.unix_milliseconds);
-  write.bind_text(6, job.name);
-  write.bind_text(7, job.user);
-  write.bind_text(8, job.account);
-  write.bind_text(9, job.state);
-  if (job.gpu_count) {
-    write.bind(10, *job.gpu_count);
-  } else {
-    write.bind_null(10);
-  }
-  write.bind(11, job.is_mig() ? 1 : 0);
-  write.bind_text(12, base::json::dump(schedulers::to_json(job), 0));
-  FLOPSIGHT_RETURN_IF_ERROR(write.run());
-  const bool holds_gpus = job.gpu_count != 0U && !job.allocations.empty();
-  if (!has_other_gpus || !holds_gpus || (now - *job.start).value < kToldInTime.value) return {};
-  FLOPSIGHT_ASSIGN_OR_RETURN(Statement late, database_.prepare("INSERT OR IGNORE INTO late_jobs VALUES(?, ?, ?)"));
-  late.bind_text(1, job.cluster);
-  late.bind_text(2, job.id);
-  late.bind(3, job.start->unix_milliseconds);
-  return late.run();
-}
-
-Result<JobBook::Put> JobBook::put_jobs(std::span<const schedulers::Job> jobs, units::Instant now) {
-  const std::scoped_lock lock(mutex_);
-  Put put;
-  const Status done = in_transaction(database_, [&]() -> Status {
-    for (const schedulers::Job& job : jobs) {
-      FLOPSIGHT_RETURN_IF_ERROR(put_job(job, now, put).within("job " + job.id));
-    }
-    return {};
-  });
-  FLOPSIGHT_RETURN_IF_ERROR(done);
-  jobs_total_ += put.added;
-  return put;
 }
 
 Result<std::vector<ToldJob>> JobBook::jobs(units::Window window, std::uint64_t limit) {
@@ -410,6 +350,9 @@ Result<bool> JobBook::forget(units::Instant before) {
           "attempt, number FROM reported_steps "
           "WHERE unix_milliseconds < ?1 LIMIT ?2)",
           "DELETE FROM late_jobs WHERE start_unix_milliseconds < ?1 AND ?2 > 0",
+          "DELETE FROM told_models WHERE told_unix_milliseconds < ?1 AND ?2 > 0 AND NOT EXISTS (SELECT 1 FROM reported_sources s "
+          "WHERE s.job = told_models.job AND s.last_unix_milliseconds >= ?1)",
+          "DELETE FROM job_audits WHERE audited_unix_milliseconds < ?1 AND ?2 > 0",
           "DELETE FROM pod_owners WHERE told_unix_milliseconds < ?1 AND ?2 > 0"}) {
       FLOPSIGHT_ASSIGN_OR_RETURN(Statement remove, database_.prepare(sql));
       remove.bind(1, before.unix_milliseconds);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "jobs/audit_finding.h"
 #include "jobs/owners.h"
 #include "schedulers/job.h"
 #include "store/sqlite.h"
@@ -68,10 +69,25 @@ struct PodOwner {
   jobs::Owner owner;
 };
 
+// The model that a job trains, as it was told (audit/told_model.h).
+struct ToldModel {
+  std::string text;
+  units::Instant told;
+};
+
+// When a job that reports was last heard of.
+struct Reporter {
+  std::string job;
+  std::string name_space;
+  units::Instant last;  // time of its last step
+};
+
 struct JobBookOptions {
   bool read_only = false;
   std::uint64_t jobs_max = 20'000'000;
   std::uint64_t steps_max = 200'000'000;  // of all jobs together
+  std::uint64_t models_max = 10'000;      // jobs whose model was told
+  std::uint64_t audits_max = 100'000;     // past that the oldest goes
 };
 
 class JobBook {
@@ -85,6 +101,7 @@ class JobBook {
     std::uint64_t unchanged = 0;
     std::uint64_t not_started = 0;
   };
+  // A job that is over and told again as it is known is not written: `told` stays that of its last change.
   base::Result<Put> put_jobs(std::span<const schedulers::Job> jobs, units::Instant now);
   // Held at some time in the window, ascending by start; at most `limit`, then kLimit.
   base::Result<std::vector<ToldJob>> jobs(units::Window window, std::uint64_t limit);
@@ -111,8 +128,19 @@ class JobBook {
   base::Result<std::vector<ReportedSteps>> reported(std::string_view job,
                                                     std::string_view name_space,
                                                     units::Window window);
-  // Jobs that reported in the window: (job, namespace).
-  base::Result<std::vector<std::pair<std::string, std::string>>> reporters(units::Window window);
+  // Jobs that reported in the window, ascending by job and namespace.
+  base::Result<std::vector<Reporter>> reporters(units::Window window);
+
+  // Told again it is replaced. Past models_max the one told longest ago goes whose job was neither told a model nor reported for 30 days;
+  // kLimit where there is none.
+  base::Status put_model(std::string_view job, std::string_view name_space, std::string_view model, units::Instant now);
+  base::Result<std::optional<ToldModel>> model(std::string_view job, std::string_view name_space);
+  base::Result<std::uint64_t> models_total();
+  // The last of each job is kept.
+  base::Status put_audit(const jobs::AuditFinding& finding);
+  base::Result<std::optional<jobs::AuditFinding>> audit(std::string_view job, std::string_view name_space);
+  // Made at or after `since`, ascending by job and namespace, without evidence.
+  base::Result<std::vector<jobs::AuditFinding>> audits(units::Instant since);
 
   // Told again they stay; not told of for as long as forget() says, they go.
   base::Status put_owners(std::span<const PodOwner> owners, units::Instant now);
@@ -136,7 +164,7 @@ class JobBook {
  private:
   JobBook(Database database, JobBookOptions options)
       : database_(std::move(database)), options_(options) {}
-  base::Status put_job(const schedulers::Job& job, units::Instant now, Put& put);
+  struct PutJobs;  // job_book_put.cc
   base::Result<std::optional<units::Instant>> last_reported(const ReportedKey& key);
   base::Result<std::uint64_t> put_steps(const ReportedKey& key, std::string_view format, std::span<const training_logs::Step> steps,
                                         units::Instant now);

@@ -194,20 +194,20 @@ Result<std::vector<ReportedSteps>> JobBook::reported(std::string_view job,
   }
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> JobBook::reporters(units::Window window) {
+Result<std::vector<Reporter>> JobBook::reporters(units::Window window) {
   const std::scoped_lock lock(mutex_);
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement find,
       database_.prepare(
-          "SELECT DISTINCT job, namespace FROM reported_sources WHERE last_unix_milliseconds >= ? "
-          "AND first_unix_milliseconds < ? ORDER BY job, namespace"));
+          "SELECT job, namespace, max(last_unix_milliseconds) FROM reported_sources WHERE last_unix_milliseconds >= ? "
+          "AND first_unix_milliseconds < ? GROUP BY job, namespace ORDER BY job, namespace"));
   find.bind(1, window.start.unix_milliseconds);
   find.bind(2, window.end.unix_milliseconds);
-  std::vector<std::pair<std::string, std::string>> out;
+  std::vector<Reporter> out;
   for (;;) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
     if (!row) return out;
-    out.emplace_back(find.text(0), find.text(1));
+    out.push_back({std::string(find.text(0)), std::string(find.text(1)), units::Instant{find.integer(2)}});
   }
 }
 

@@ -102,6 +102,26 @@ TEST_F(JobBookTest, a_requeued_job_is_two_runs_of_one_id_and_a_second_telling_is
   EXPECT_EQ(book_->runs("1", std::nullopt)->size(), 3U);
 }
 
+TEST_F(JobBookTest, told_again_a_job_that_is_over_is_not_written_and_one_that_runs_was_heard_of) {
+  Job over = job("over", 0, 100);
+  over.user = "ada";
+  over.source = "sacct";
+  put({over, job("runs", 0)}, 1000);
+  Job from_elsewhere = over;  // the same of another command, which says less
+  from_elsewhere.source = "squeue";
+  from_elsewhere.user.clear();
+  for (const Job& again : {over, from_elsewhere}) {
+    const JobBook::Put told = put({again, job("runs", 0)}, 2000);
+    EXPECT_EQ(told.unchanged, 2U);
+    EXPECT_EQ(told.changed, 0U);
+  }
+  const auto runs = [&](const std::string& id) { return book_->runs(id, "c1")->front(); };
+  EXPECT_EQ(runs("over").told, Instant{1000'000});
+  EXPECT_EQ(runs("over").job.source, "sacct");
+  EXPECT_EQ(runs("over").job.user, "ada");
+  EXPECT_EQ(runs("runs").told, Instant{2000'000});
+}
+
 TEST_F(JobBookTest, a_put_is_whole_or_not_at_all) {
   JobBookOptions options;
   options.jobs_max = 2;

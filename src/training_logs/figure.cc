@@ -199,6 +199,11 @@ Printed read_number(std::string_view text) {
     }
   }
   const bool whole = at > first;
+  // "314,71": somebody's decimal comma, of which the part before it is no figure.
+  if (whole && at + 1 < text.size() && text[at] == ',' && digit(text[at + 1])) {
+    while (at < text.size() && (digit(text[at]) || text[at] == ',')) ++at;
+    return {std::nullopt, at};
+  }
   if (at < text.size() && text[at] == '.' && (whole || (at + 1 < text.size() && digit(text[at + 1])))) {
     keep();
     while (at < text.size() && digit(text[at]) && size < 58) keep();

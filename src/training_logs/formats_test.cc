@@ -187,6 +187,21 @@ TEST(TrainingLogFormats, colours_and_prefixes_of_launchers_do_not_matter) {
   }
 }
 
+TEST(TrainingLogFormats, a_container_log_as_json_is_read_with_its_colours) {
+  const Reported got = one(R"({"log":"\u001b[31mstep:  4  \u001b[36mtps: 10,050  \u001b[34mtflops: 314.71  \u001b[35mmfu: 13.99%\u001b[39m\n","stream":"stdout","time":"2026-02-24T19:46:17.5Z"})" "\n");
+  EXPECT_EQ(got.steps[0].step, 4);
+  EXPECT_DOUBLE_EQ(*got.steps[0].mfu_ratio, 0.1399);
+  EXPECT_DOUBLE_EQ(*got.steps[0].flops_per_second_per_gpu, 314.71e12);
+}
+
+TEST(TrainingLogFormats, a_decimal_comma_is_no_figure_and_not_the_part_before_it) {
+  const Reported got = one("step: 4  loss:  7,62585  tps: 10,050  tflops: 314,71  mfu: 13,99%\n");
+  EXPECT_EQ(got.steps[0].tokens_per_second_per_gpu, 10'050);
+  EXPECT_FALSE(got.steps[0].flops_per_second_per_gpu);
+  EXPECT_FALSE(got.steps[0].mfu_ratio);
+  EXPECT_FALSE(got.steps[0].loss);
+}
+
 TEST(TrainingLogFormats, the_time_with_an_offset_is_believed_first) {
   const Reported got = one("2026-02-24T19:46:17.508Z [titan] 2026-02-24 11:46:17,508 - step: 4 tps: 1,000 mfu: 10.00%\n");
   EXPECT_EQ(units::to_rfc3339(*got.steps[0].time), "2026-02-24T19:46:17.508Z");

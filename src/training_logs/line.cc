@@ -56,16 +56,19 @@ std::optional<std::int64_t> rank_of(std::string_view text) {
   return std::nullopt;
 }
 
-// Takes out "ESC [ … letter" and "ESC ] … BEL" and the other bytes that only a terminal understands.
+// Takes out "ESC [ … letter" and "ESC ] … BEL" and the other bytes that only a terminal understands; ESC is "\u001b" where a container's log
+// is kept as JSON.
 std::string_view without_escapes(std::string_view raw, std::string& buffer) {
-  if (raw.find('\x1b') == std::string_view::npos) return raw;
+  constexpr std::string_view kJsonEscape = "\\u001b";
+  if (raw.find('\x1b') == std::string_view::npos && raw.find(kJsonEscape) == std::string_view::npos) return raw;
   buffer.clear();
   for (std::size_t i = 0; i < raw.size();) {
-    if (raw[i] != '\x1b') {
+    const bool is_json = raw.substr(i).starts_with(kJsonEscape);
+    if (raw[i] != '\x1b' && !is_json) {
       buffer += raw[i++];
       continue;
     }
-    ++i;
+    i += is_json ? kJsonEscape.size() : 1;
     if (i < raw.size() && raw[i] == '[') {
       ++i;
       while (i < raw.size() && (static_cast<unsigned char>(raw[i]) < 0x40 || static_cast<unsigned char>(raw[i]) > 0x7e)) ++i;

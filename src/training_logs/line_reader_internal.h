@@ -25,6 +25,8 @@ class LineReader {
   void feed(std::string_view bytes);
   // The last line may have no end.
   void finish();
+  // What was fed after the last end of a line was not.
+  void drop_tail() { tail_.clear(); }
 
   std::uint64_t bytes() const { return consumed_ + tail_.size(); }
   std::uint64_t lines() const { return newlines_; }

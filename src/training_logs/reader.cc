@@ -326,6 +326,8 @@ void Reader::resume(std::string_view head, SourceLine at) {
 std::string Reader::format() const { return state_->format(); }
 const std::vector<std::pair<std::string, std::string>>& Reader::settings() const { return state_->settings; }
 
+void Reader::drop_tail() { state_->lines.drop_tail(); }
+
 Reported Reader::finish() {
   State& state = *state_;
   state.lines.finish();

@@ -164,6 +164,8 @@ class Reader {
   // So far: the format that most lines had, and what the log printed about the job.
   std::string format() const;
   const std::vector<std::pair<std::string, std::string>>& settings() const;
+  // The text ends too early: a line that was begun lacks its end, and half a figure is none.
+  void drop_tail();
   // The end of the text: what is open is closed, and the summary is made. The reader is spent.
   Reported finish();
 

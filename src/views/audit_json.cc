@@ -71,4 +71,12 @@ json::Object audit_object(const audit::Audit& audit, const std::vector<std::stri
   };
 }
 
+std::string finding_json(const audit::Audit& audit, units::Instant time, const analysis::Reported& reported) {
+  const auto text = [](const std::optional<units::Instant>& t) { return t ? json::Value(units::to_rfc3339(*t)) : json::Value(); };
+  json::Object out = audit_object(audit, {});
+  const json::Object about{{"time", units::to_rfc3339(time)}, {"first", text(reported.first)}, {"last", text(reported.last)}};
+  out.insert(out.begin(), about.begin(), about.end());
+  return json::dump(out, 0);
+}
+
 }  // namespace flopsight::views

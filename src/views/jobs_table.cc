@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "views/text_table.h"
 
 namespace flopsight::views {
@@ -47,7 +48,7 @@ std::string jobs_table(const std::vector<analysis::JobAnswer>& jobs) {
   if (jobs.empty()) return "no jobs\n";
   std::vector<Column> columns = {
       {"job", {}, true},         {"GPUs", {}, false}, {"GPU-h", {}, false},    {"lost", {}, false},
-      {"unmeasured", {}, false}, {"OFU", {}, false},  {"MFU*", {}, false},     {"user", {}, true},
+      {"unmeasured", {}, false}, {"OFU", {}, false},  {"MFU*", {}, false},     {"audit", {}, true}, {"user", {}, true},
       {"state", {}, true},       {"name", {}, true},  {"first seen", {}, true}};
   bool reports = false;
   for (const analysis::JobAnswer& job : jobs) {
@@ -60,6 +61,7 @@ std::string jobs_table(const std::vector<analysis::JobAnswer>& jobs) {
         number(job.summary.gpu_hours_unmeasured, 1),
         percent(job.summary.ofu_ratio),
         job.reported ? percent(job.reported->mfu_ratio) : std::string(kUnknownCell),
+        job.audit ? job.audit->verdict : std::string(kUnknownCell),
         text(job.holder.user),
         text(last_state(job)),
         job.runs.empty() ? std::string(kUnknownCell) : text(job.runs.back().name),
@@ -104,6 +106,13 @@ std::string job_text(const analysis::JobAnswer& job) {
     line("step", r.step_seconds ? number(r.step_seconds, 3) + " s" : "");
     line("steps", fmt::format("{} used, {} excluded, from {}", r.steps_used, r.steps_excluded,
                               short_name(r.source)));
+  }
+  if (job.audit) {
+    line("audit", job.audit->verdict + ", " + time(job.audit->time));
+    line("", base::printable(job.audit->summary, 600));
+    std::string ids;
+    for (const std::string& id : job.audit->hypotheses) ids += (ids.empty() ? "" : ", ") + id;
+    line("explained by", ids);
   }
   for (const schedulers::Job& run : job.runs) {
     line("run", fmt::format("{} {} to {}, {} GPUs, {}{}", text(run.cluster), time(run.start),

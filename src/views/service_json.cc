@@ -1,7 +1,6 @@
 #include "views/service_json.h"
 
 #include "schedulers/job_json.h"
-#include "views/audit_json.h"
 #include "views/summary_internal.h"
 
 namespace flopsight::views {
@@ -58,6 +57,7 @@ Object job_object(const analysis::JobAnswer& job) {
   out.emplace_back("absent_reason", text_or_null(job.absent_reason));
   out.emplace_back("waterfall", waterfall_json(job.waterfall));
   out.emplace_back("reported", job.reported ? Value(reported_json(*job.reported)) : Value());
+  out.emplace_back("audit_verdict", job.audit ? Value(job.audit->verdict) : Value());
   out.emplace_back("family", text_or_null(job.family));
   out.emplace_back("members", strings(job.members));
   Array runs;
@@ -91,10 +91,11 @@ std::string jobs_json(const AnswerHead& head, const std::vector<analysis::JobAns
   return finish(out, head);
 }
 
-std::string job_json(const AnswerHead& head, const analysis::JobAnswer& job, const std::optional<audit::Audit>& audit) {
+std::string job_json(const AnswerHead& head, const analysis::JobAnswer& job) {
   Object out = head_json(head);
   for (auto& field : job_object(job)) out.push_back(std::move(field));
-  out.emplace_back("audit", audit ? Value(audit_object(*audit, {})) : Value());
+  const auto audit = job.audit ? base::json::parse(job.audit->evidence_json) : base::Result<Value>(Value());
+  out.emplace_back("audit", audit.ok() ? *audit : Value());
   return finish(out, head);
 }
 

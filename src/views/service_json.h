@@ -9,7 +9,6 @@
 #include "analysis/job_answer.h"
 #include "analysis/mfu_comparison.h"
 #include "analysis/report.h"
-#include "audit/audit.h"
 
 namespace flopsight::views {
 
@@ -21,8 +20,8 @@ struct AnswerHead {
 
 std::string jobs_json(const AnswerHead& head, const std::vector<analysis::JobAnswer>& jobs,
                       const std::optional<std::string>& next_cursor);
-// With the audit of what it reports, where its model is known.
-std::string job_json(const AnswerHead& head, const analysis::JobAnswer& job, const std::optional<audit::Audit>& audit = std::nullopt);
+// With the whole audit of what it reports, where its model is known.
+std::string job_json(const AnswerHead& head, const analysis::JobAnswer& job);
 std::string series_json(const AnswerHead& head, const std::string& id, const analysis::JobSeries& series);
 std::string gpus_json(const AnswerHead& head, const std::string& id, const std::vector<analysis::GpuRow>& gpus,
                       const std::optional<std::string>& next_cursor);

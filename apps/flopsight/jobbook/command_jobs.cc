@@ -11,6 +11,7 @@
 #include "schedulers/job_json.h"
 #include "serve/answer.h"
 #include "serve/job_answers.h"
+#include "serve/job_audit.h"
 #include "serve/job_service.h"
 #include "serve/late_jobs.h"
 #include "store/disk.h"
@@ -166,8 +167,14 @@ int run_show(const JobsArguments& a, const Env& env) {
   if (const base::Status status = open_jobs(a.store, opened); !status.ok()) return fail(status.error(), env);
   const units::Window window = window_of(a, env);
   samples::QualityLog quality;
-  const auto job = answer_known_job(*opened.store, opened.service.get(), opened.settings, a.id, window, everybody(), quality);
+  auto job = answer_known_job(*opened.store, opened.service.get(), opened.settings, a.id, window, everybody(), quality);
   if (!job.ok()) return fail(job.error(), env);
+  if (opened.service) {
+    JobAudits audits;
+    const base::Status audited = audits.audit_answer(*opened.store, *opened.service, opened.settings, a.id, everybody(), env.now(), *job);
+    if (!audited.ok()) return fail(audited.error(), env);
+  }
+  note_discrepancy(*job, quality);
   env.out << (a.json ? views::job_json({window, opened.settings.simulated, quality.entries()}, *job) : views::job_text(*job));
   return kExitDone;
 }

@@ -175,6 +175,7 @@ base::Result<Reported> read_log_file(const std::string& path, const training_log
     if (!got.ok() || *got == 0) break;
   }
   if (const base::Status whole = file.finish(); damage.empty() && !whole.ok()) damage = whole.error().message;
+  if (!damage.empty()) reader.drop_tail();
   Reported reported = reader.finish();
   if (!damage.empty()) reported.notes.push_back("read up to the damage: " + damage);
   return reported;

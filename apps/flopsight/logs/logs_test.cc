@@ -85,5 +85,27 @@ TEST(Logs, a_compressed_log_that_is_cut_short_is_read_as_far_as_it_goes) {
   EXPECT_NE(answer.out.find("12, 12 used"), std::string::npos) << answer.out;
 }
 
+TEST(Logs, half_a_figure_at_the_end_of_a_damaged_file_is_none) {
+  const TempFolder folder;
+  const std::string half = "[titan] 2026-02-24 19:46:20,508 - root - INFO - step: 13  loss:  7.6  tps: 10,050  tflops: 3";
+  // Behind its header a gzip stream of one stored block is the text itself, so that its end can be cut off to the byte.
+  const std::string text = log_text() + half;
+  const auto size = static_cast<std::uint16_t>(text.size() + 100);
+  std::string packed("\x1f\x8b\x08\0\0\0\0\0\0\x03\x01", 11);
+  for (const int part : {size & 0xff, size >> 8, ~size & 0xff, (~size >> 8) & 0xff}) packed += static_cast<char>(part);
+  const Answer answer = run_program({"logs", folder.write("a.gz", packed + text)});
+  EXPECT_NE(answer.out.find("read up to the damage"), std::string::npos) << answer.out;
+  EXPECT_NE(answer.out.find("12, 12 used"), std::string::npos) << answer.out;
+  const Answer whole = run_program({"logs", folder.write("a.log", text)});
+  EXPECT_NE(whole.out.find("13, 13 used"), std::string::npos) << whole.out;
+}
+
+TEST(Logs, utf16_is_said) {
+  const TempFolder folder;
+  const Answer answer = run_program({"logs", folder.write("a.log", std::string_view("\xFF\xFEs\0t\0", 6))});
+  EXPECT_EQ(answer.exit_code, 2);
+  EXPECT_NE(answer.err.find("a.log: UTF-16, expected UTF-8"), std::string::npos) << answer.err;
+}
+
 }  // namespace
 }  // namespace flopsight::app

@@ -117,7 +117,7 @@ Status choose_run(const AuditArguments& a, const std::string& path, Reported& lo
   if (chosen.size() == 1) {
     // "pretrain H100 bf16"
     const std::string& label = chosen.front().label;
-    if (const auto precision = audit::parse_precision(label.substr(label.find_last_of(' ') + 1))) {
+    if (const auto precision = catalog::find_precision(label.substr(label.find_last_of(' ') + 1))) {
       log.settings.emplace_back(std::string(catalog::precision_name(*precision)), "True");
     }
     log.steps = std::move(chosen);
@@ -240,6 +240,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
   }
   out.gpu = a.gpu;
   out.run.device = out.catalog.find(a.gpu);
+  if (out.run.device == nullptr) out.run.unknown_device = out.catalog.not_found(a.gpu);
   FLOPSIGHT_RETURN_IF_ERROR(read_model(a, out));
   Reported settings;
   Rates rates;

@@ -146,7 +146,7 @@ std::optional<std::string> set_audit(AuditArguments& a, const AuditTexts& t) {
   if (auto wrong = set_ratio("--mfu", t.mfu, kMfuMax, a.mfu_ratio)) return wrong;
   if (auto wrong = set_ratio("--ofu", t.ofu, 1, a.ofu_ratio)) return wrong;
   if (!t.precision.empty()) {
-    a.precision = audit::parse_precision(t.precision);
+    a.precision = catalog::find_precision(t.precision);
     if (!a.precision) return "--precision " + base::printable(t.precision, 40) + ": expected bf16, fp16, fp8, fp4, tf32 or fp32";
   }
   if (!t.recompute.empty()) {

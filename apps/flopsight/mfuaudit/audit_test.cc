@@ -131,6 +131,8 @@ TEST(AuditCommand, what_is_missing_is_said_and_not_guessed) {
   const auto unknown = audit_of({"--config", kSuper, "--tflops-per-gpu", "400", "--gpu", "Z900", "--precision", "bf16", "--ofu", "0.4"}, 0);
   EXPECT_EQ(text(unknown, "verdict"), "undecided");
   EXPECT_TRUE(says(unknown, "missing", "a GPU of the catalogue"));
+  const auto several = audit_of({"--config", kSuper, "--mfu", "0.4", "--gpu", "H100"}, 0);
+  EXPECT_TRUE(says(several, "missing", "H100: not in the catalogue, which has H"));
   EXPECT_EQ(text(unknown, "peak_flops_per_second_dense"), "null");
   const auto no_fp8 = audit_of({"--config", kSuper, "--tflops-per-gpu", "200", "--gpu", "A100-SXM4-80GB", "--precision", "fp8", "--ofu", "0.4"}, 0);
   EXPECT_TRUE(says(no_fp8, "missing", "dense peak of A100-SXM4-80GB for fp8"));

@@ -19,6 +19,8 @@
 
 namespace flopsight::app {
 
+class JobModels;  // job_models.h
+
 // What answers need besides the store.
 struct AnswerSettings {
   rollups::FleetOptions fleet;  // its catalogue is borrowed
@@ -27,6 +29,7 @@ struct AnswerSettings {
   std::shared_ptr<const jobs::Grouping> grouping;                 // may be null: pods and names as they are
   std::shared_ptr<const analysis::FamilyRule> families;           // may be null
   std::shared_ptr<const std::vector<base::Regex>> known_wrong;    // may be null
+  std::shared_ptr<const JobModels> models;                        // may be null
 };
 
 // The report of stored cells, by any grouping. `with_gpus`: also a row for each GPU, which reads every GPU's cells.

@@ -11,8 +11,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "serve/delivery.h"
+#include "serve/audit_rounds.h"
 #include "serve/demo_fleet.h"
 #include "serve/ingest.h"
+#include "serve/job_models.h"
 #include "serve/job_service.h"
 #include "serve/late_jobs.h"
 #include "serve/log_reading.h"
@@ -38,6 +40,8 @@ struct Loaded {
   std::shared_ptr<const analysis::FamilyRule> families;
   training_logs::ExportedMetrics metrics = training_logs::ExportedMetrics::builtin();
   std::shared_ptr<const std::vector<base::Regex>> known_wrong;  // jobs whose own MFU is known to be wrong
+  std::shared_ptr<const JobModels> models;
+  std::vector<std::string> model_mistakes;  // a line each
 };
 
 Result<std::string> text_of(const std::string& path) {
@@ -65,6 +69,17 @@ base::Status load_job_rules(const ServeConfig& c, Loaded& loaded) {
   }
   loaded.known_wrong = std::make_shared<const std::vector<base::Regex>>(std::move(known_wrong));
   return {};
+}
+
+// What is wrong with models keeps nobody from measuring: it is said, and the rest is used.
+void load_models(Loaded& loaded) {
+  if (loaded.config.models.empty()) return;
+  auto models = JobModels::read(loaded.config.models, loaded.model_mistakes);
+  if (models.ok()) {
+    loaded.models = std::make_shared<const JobModels>(std::move(models).value());
+  } else {
+    loaded.model_mistakes.push_back(models.error().message);
+  }
 }
 
 Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) {
@@ -97,6 +112,7 @@ Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) 
   loaded.access = std::make_shared<const Access>(std::move(access));
   FLOPSIGHT_RETURN_IF_ERROR(check_exposure(c, *loaded.access));
   FLOPSIGHT_RETURN_IF_ERROR(load_job_rules(c, loaded));
+  load_models(loaded);
   return loaded;
 }
 
@@ -171,6 +187,7 @@ RouteSettings route_settings(const Loaded& loaded) {
   answers->grouping = loaded.grouping;
   answers->families = loaded.families;
   answers->known_wrong = loaded.known_wrong;
+  answers->models = loaded.models;
   return {loaded.config, loaded.access, answers};
 }
 
@@ -222,6 +239,7 @@ class Service {
     jobs_->use_rules(loaded_.rules);
     late_ = std::make_unique<LateJobs>(*jobs_);
     if (!jobs_->book().damage().empty()) say(env_, jobs_->book().damage());
+    for (const std::string& mistake : loaded_.model_mistakes) say(env_, mistake);
     FLOPSIGHT_RETURN_IF_ERROR(read_jobs_file());
     attribute(env_.now());
     routes_ = std::make_unique<Routes>(
@@ -241,6 +259,10 @@ class Service {
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(telling_, Telling::start(loaded_.config, *ingest_, *jobs_, env_.now));
     routes_->set_telling([this] { return telling_->health(); });
+    auditing_ = std::make_unique<AuditRounds>(*jobs_, route_settings(loaded_).answers);
+    auditing_->start([this](units::Instant now) { return ingest_->reader(now); }, env_.now);
+    routes_->set_auditing([this] { return auditing_->health(); });
+    routes_->set_model_told([this](const samples::Holder& holder) { auditing_->ask(holder); });
     routes_->set_ready(true);
     return {};
   }
@@ -275,6 +297,7 @@ class Service {
     say(env_, "stopping");
     routes_->set_ready(false);
     server_->stop();
+    auditing_->stop();
     demo_.reset();
     scraping_.reset();
     flush(env_.now());
@@ -342,6 +365,7 @@ class Service {
     attribute(now);
     telling_->keep_reported(now);
     for (const std::string& note : telling_->take_notes()) say(env_, note);
+    for (const std::string& note : auditing_->take_notes()) say(env_, note);
     const base::Status flushed = ingest_->flush(now);
     const std::string trouble = flushed.ok() ? "" : flushed.error().message;
     // Once, not every minute.
@@ -384,12 +408,16 @@ class Service {
     loaded_.grouping = loaded->grouping;
     loaded_.families = loaded->families;
     loaded_.known_wrong = loaded->known_wrong;
+    for (const std::string& mistake : loaded->model_mistakes) say(env_, mistake);
+    // A file that cannot be read at all changes nothing.
+    if (loaded->models != nullptr || loaded->config.models.empty()) loaded_.models = loaded->models;
     if (const base::Status jobs = read_jobs_file(); !jobs.ok()) say(env_, "jobs file not read: " + jobs.error().message);
     routes_->replace(route_settings(loaded_));
+    auditing_->replace(route_settings(loaded_).answers);
     ingest_->set_retention({loaded_.config.retention_fine, loaded_.config.retention_middle,
                             loaded_.config.retention_coarse, loaded_.config.retention_bytes});
     scraping_->reload(loaded_.config);
-    say(env_, "configuration reloaded: users, tokens, certificates, prices, jobs file, groups, families, retention, query limits, "
+    say(env_, "configuration reloaded: users, tokens, certificates, prices, jobs file, models, groups, families, retention, query limits, "
                "scrape targets");
   }
 
@@ -404,6 +432,7 @@ class Service {
   std::unique_ptr<LateJobs> late_;
   std::string late_trouble_;
   std::unique_ptr<Telling> telling_;
+  std::unique_ptr<AuditRounds> auditing_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Delivery> delivery_;
   std::unique_ptr<ScrapeService> scraping_;
@@ -438,6 +467,8 @@ int run_check_config(const CheckConfigArguments& arguments, const Env& env) {
     env.err << "flopsight check-config: " << base::printable(loaded.error().message, 2'000) << "\n";
     return kExitUsage;
   }
+  for (const std::string& mistake : loaded->model_mistakes) env.err << "flopsight check-config: " << base::printable(mistake, 2'000) << "\n";
+  if (!loaded->model_mistakes.empty()) return kExitUsage;
   env.out << arguments.config_path << ": ok\n";
   return kExitDone;
 }

@@ -9,6 +9,7 @@
 #include "jobs/job_name.h"
 #include "rollups/stored.h"
 #include "serve/held_time.h"
+#include "serve/job_audit.h"
 #include "serve/log_zone.h"
 #include "store/gpu_runs.h"
 
@@ -147,6 +148,7 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
   count_told_gpus(answer);
   answer.family = family_of(answer, q.settings);
   if (q.jobs == nullptr) return answer;
+  FLOPSIGHT_ASSIGN_OR_RETURN(answer.audit, q.jobs->book().audit(answer.holder.job, answer.holder.name_space));
   std::vector<samples::Holder> holders = {gathered.cells.holder};
   for (const samples::Holder& member : gathered.members) {
     if (!is_same_job(member, gathered.cells.holder)) holders.push_back(member);
@@ -204,6 +206,7 @@ Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const
   out.jobs_total = rows.size();
   for (std::uint64_t i = page.first; i < rows.size() && i - page.first < page.count; ++i) {
     FLOPSIGHT_ASSIGN_OR_RETURN(JobAnswer answer, finish(q, rows[i], told.of(rows[i].cells.holder)));
+    note_discrepancy(answer, quality);
     out.jobs.push_back(std::move(answer));
   }
   return out;

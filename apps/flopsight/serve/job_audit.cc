@@ -2,44 +2,17 @@
 
 #include "audit/told_model.h"
 #include "base/json.h"
-#include "base/text.h"
-#include "jobs/job_name.h"
 #include "serve/job_answers.h"
+#include "serve/job_models.h"
+#include "views/audit_json.h"
 
 namespace flopsight::app {
 namespace {
 
 constexpr std::size_t kKnownMax = 64;
-constexpr std::string_view kCountNote = "models told";
-
-std::string note_key(const samples::Holder& holder) { return "model " + jobs::job_text(holder); }
-
-// Told with the namespace, or by somebody who did not know it.
-base::Result<std::optional<std::string>> told_of(JobService& jobs, samples::Holder holder) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(std::optional<std::string> told, jobs.book().note(note_key(holder)));
-  if (told || holder.name_space.empty()) return told;
-  holder.name_space.clear();
-  return jobs.book().note(note_key(holder));
-}
-
 std::string figure(const std::optional<double>& value) { return value ? base::json::number_text(*value) + " " : "- "; }
 
 }  // namespace
-
-base::Status tell_model(JobService& jobs, const samples::Holder& holder, std::string_view json_text) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const audit::Run run, audit::parse_told_model(json_text));
-  (void)run;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const auto before, jobs.book().note(note_key(holder)));
-  if (!before) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const auto counted, jobs.book().note(kCountNote));
-    const double count = base::parse_number(counted.value_or("0")).value_or(0);
-    if (count >= static_cast<double>(audit::kToldModelsMax)) {
-      return base::Error{base::ErrorCode::kLimit, "models of " + std::to_string(audit::kToldModelsMax) + " jobs are kept already"};
-    }
-    FLOPSIGHT_RETURN_IF_ERROR(jobs.book().put_note(kCountNote, base::json::number_text(count + 1)));
-  }
-  return jobs.book().put_note(note_key(holder), json_text);
-}
 
 base::Result<std::optional<double>> ofu_while_reported(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                                        const analysis::JobAnswer& job, const std::string& id, const Caller& caller) {
@@ -53,8 +26,8 @@ base::Result<std::optional<double>> ofu_while_reported(store::Reader& reader, Jo
 base::Result<std::optional<audit::Audit>> JobAudits::audit(store::Reader& reader, JobService& jobs, const AnswerSettings& settings,
                                                            const analysis::JobAnswer& job, const std::string& id, const Caller& caller) {
   if (!job.reported) return std::optional<audit::Audit>();
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<std::string> told, told_of(jobs, job.holder));
-  if (!told) return std::optional<audit::Audit>();
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<JobModel> known_model, model_of(jobs, settings.models.get(), job));
+  if (!known_model) return std::optional<audit::Audit>();
   audit::Claim claim;
   claim.mfu_ratio = job.reported->mfu_ratio;
   claim.flops_per_second_per_gpu = job.reported->flops_per_second_per_gpu;
@@ -63,21 +36,49 @@ base::Result<std::optional<audit::Audit>> JobAudits::audit(store::Reader& reader
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<double> ofu, ofu_while_reported(reader, &jobs, settings, job, id, caller));
   const std::string model = job.models.size() == 1 ? job.models.front() : std::string();  // of several no one peak is the job's
   const std::string asked = figure(claim.mfu_ratio) + figure(claim.flops_per_second_per_gpu) + figure(claim.tokens_per_second_per_gpu) +
-                            figure(claim.peak_flops_per_second) + figure(ofu) + model + " " + std::to_string(job.summary.gpu_count) + " " + *told;
+                            figure(claim.peak_flops_per_second) + figure(ofu) + model + " " + std::to_string(job.summary.gpu_count) + " " + known_model->from + " " + known_model->told;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = known_.find(id);
-    if (found != known_.end() && found->second.told == asked) return std::optional(found->second.audit);
+    if (found != known_.end() && found->second.asked == asked) return std::optional(found->second.audit);
   }
   const catalog::DeviceCatalog& catalog = settings.fleet.catalog != nullptr ? *settings.fleet.catalog : catalog::DeviceCatalog::builtin();
-  FLOPSIGHT_ASSIGN_OR_RETURN(audit::Run run, audit::parse_told_model(*told));
+  FLOPSIGHT_ASSIGN_OR_RETURN(audit::Run run, audit::parse_told_model(known_model->told));
   if (!model.empty()) run.device = catalog.find(model);
+  if (!model.empty() && run.device == nullptr) run.unknown_device = catalog.not_found(model);
   if (job.summary.gpu_count > 0) run.layout.gpus = job.summary.gpu_count;
   audit::Audit audit = audit::audit(run, claim, {ofu, false}, catalog);
+  audit.assumptions.insert(audit.assumptions.begin(), "model: " + known_model->from);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (known_.size() >= kKnownMax) known_.clear();
   known_[id] = {asked, audit};
   return std::optional(std::move(audit));
+}
+
+base::Result<std::optional<jobs::AuditFinding>> JobAudits::finding(store::Reader& reader, JobService& jobs, const AnswerSettings& settings,
+                                                                   const analysis::JobAnswer& job, const std::string& id, const Caller& caller,
+                                                                   units::Instant now) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<audit::Audit> audited, audit(reader, jobs, settings, job, id, caller));
+  if (!audited) return std::optional<jobs::AuditFinding>();
+  jobs::AuditFinding finding;
+  finding.holder = job.holder;
+  finding.time = now;
+  finding.verdict = audit::verdict_name(audited->verdict);
+  finding.summary = audited->summary;
+  for (const audit::Ranked& ranked : audited->hypotheses) finding.hypotheses.push_back(ranked.hypothesis.id);
+  finding.evidence_json = views::finding_json(*audited, now, *job.reported);
+  return std::optional(std::move(finding));
+}
+
+base::Status JobAudits::audit_answer(store::Reader& reader, JobService& jobs, const AnswerSettings& settings, const std::string& id,
+                                     const Caller& caller, units::Instant now, analysis::JobAnswer& job) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::optional<jobs::AuditFinding> of_window, finding(reader, jobs, settings, job, id, caller, now));
+  if (of_window) job.audit = std::move(of_window);
+  return {};
+}
+
+void note_discrepancy(const analysis::JobAnswer& job, samples::QualityLog& quality) {
+  if (job.audit && job.audit->is_discrepancy()) quality.add("mfu_discrepancy", job.id + ": " + job.audit->verdict);
 }
 
 }  // namespace flopsight::app

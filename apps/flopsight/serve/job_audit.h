@@ -1,6 +1,6 @@
 #pragma once
-// Audits of jobs whose model was told (audit/told_model.h), when somebody asks for the job: what it reports against the count of its model and
-// its OFU while it reported. One audit takes a few milliseconds; the last one of each of the last 64 jobs is kept. Threads: any.
+// The audit of a job whose model is known (serve/job_models.h): what it reports against the count of its model and its OFU while it reported.
+// One audit takes a few milliseconds; the last one of each of the last 64 jobs is kept in memory. Threads: any.
 
 #include <map>
 #include <mutex>
@@ -9,28 +9,37 @@
 #include <string_view>
 
 #include "audit/audit.h"
+#include "jobs/audit_finding.h"
+#include "samples/quality.h"
 #include "serve/answer.h"
 #include "serve/job_service.h"
 #include "store/store.h"
 
 namespace flopsight::app {
 
-// Keeps what is told, durable when it returns. Errors: of parse_told_model, kLimit for one job more than audit::kToldModelsMax.
-base::Status tell_model(JobService& jobs, const samples::Holder& holder, std::string_view json_text);
-
 // OFU of a job from its first reported step to its last, or of the whole window where steps have no times.
 base::Result<std::optional<double>> ofu_while_reported(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                                        const analysis::JobAnswer& job, const std::string& id, const Caller& caller);
 
+// Where what the job reports is found wrong: the quality entry mfu_discrepancy.
+void note_discrepancy(const analysis::JobAnswer& job, samples::QualityLog& quality);
+
 class JobAudits {
  public:
-  // Nothing where no model was told of the job or it reports nothing.
+  // Nothing where no model of the job is known or it reports nothing.
   base::Result<std::optional<audit::Audit>> audit(store::Reader& reader, JobService& jobs, const AnswerSettings& settings,
                                                   const analysis::JobAnswer& job, const std::string& id, const Caller& caller);
+  // The same as a record, for the answer's window.
+  base::Result<std::optional<jobs::AuditFinding>> finding(store::Reader& reader, JobService& jobs, const AnswerSettings& settings,
+                                                          const analysis::JobAnswer& job, const std::string& id, const Caller& caller,
+                                                          units::Instant now);
+  // Sets the answer's finding to that of its window, where there is one, instead of the one that is kept.
+  base::Status audit_answer(store::Reader& reader, JobService& jobs, const AnswerSettings& settings, const std::string& id, const Caller& caller,
+                            units::Instant now, analysis::JobAnswer& job);
 
  private:
   struct Known {
-    std::string told;      // what the audit is of: model, claim, OFU, GPU
+    std::string asked;  // what the audit is of: model, claim, OFU, GPU
     audit::Audit audit;
   };
   std::mutex mutex_;

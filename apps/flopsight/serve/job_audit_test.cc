@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "audit/told_model.h"
 #include "base/file.h"
 #include "serve/job_answers.h"
+#include "serve/job_models.h"
 #include "serve/test_ingest.h"
 
 namespace flopsight::app {
@@ -66,7 +66,7 @@ TEST_F(JobAuditTest, a_job_is_audited_once_its_model_and_its_mfu_are_known) {
   EXPECT_FALSE(audited());
   report(0.3);
   EXPECT_FALSE(audited()) << "no model yet";
-  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192, "precision": "bf16", "recompute": "none")")).ok());
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192, "precision": "bf16", "recompute": "none")"), now_).ok());
   const auto first = audited();
   ASSERT_TRUE(first);
   ASSERT_TRUE(first->ofu_ratio && *first->ofu_ratio > 0);
@@ -84,7 +84,7 @@ TEST_F(JobAuditTest, a_model_is_kept_over_a_restart_and_told_without_a_namespace
   report(0.3);
   samples::Holder unnamed;
   unnamed.job = "train-0";
-  ASSERT_TRUE(tell_model(*jobs_, unnamed, told("")).ok());
+  ASSERT_TRUE(tell_model(*jobs_, unnamed, told(""), now_).ok());
   jobs_.reset();
   auto jobs = JobService::open(folder_.path() + "/" + name_, false);
   ASSERT_TRUE(jobs.ok());
@@ -94,7 +94,7 @@ TEST_F(JobAuditTest, a_model_is_kept_over_a_restart_and_told_without_a_namespace
 
 // The command on the same folder, while the service has it open: OFU and the claim are the store's.
 TEST_F(JobAuditTest, the_command_finds_claim_and_ofu_in_the_store) {
-  ASSERT_TRUE(tell_model(*jobs_, holder_, told("")).ok());
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(""), now_).ok());
   report(0.3);
   const double ofu_ratio = *audited()->ofu_ratio;
   report(2.124 * ofu_ratio);
@@ -111,15 +111,6 @@ TEST_F(JobAuditTest, the_command_finds_claim_and_ofu_in_the_store) {
   const test::Answer unknown = test::run_program({"audit", "--config", FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--GPT-2_config.json", "--gpu", "H100", "--store",
                                                   folder_.path() + "/" + name_, "--job", "nobody"});
   EXPECT_EQ(unknown.exit_code, 2);
-}
-
-TEST_F(JobAuditTest, models_have_a_limit_and_telling_one_again_is_none_more) {
-  ASSERT_TRUE(jobs_->book().put_note("models told", std::to_string(audit::kToldModelsMax - 1)).ok());
-  EXPECT_TRUE(tell_model(*jobs_, holder_, told("")).ok());
-  EXPECT_TRUE(tell_model(*jobs_, holder_, told("")).ok());
-  samples::Holder other;
-  other.job = "b";
-  EXPECT_EQ(tell_model(*jobs_, other, told("")).error().code, base::ErrorCode::kLimit);
 }
 
 }  // namespace

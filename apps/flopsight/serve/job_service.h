@@ -86,7 +86,7 @@ class JobService {
     std::vector<training_logs::Step> steps;
   };
   base::Result<std::map<std::string, Source>> sources_of(std::span<const samples::Holder> holders, units::Window window);
-  base::Result<std::vector<std::pair<std::string, std::string>>> reporters(units::Window window) {
+  base::Result<std::vector<store::Reporter>> reporters(units::Window window) {
     return book_->reporters(window);
   }
 

@@ -62,6 +62,9 @@ base::Result<LogFile> LogFile::open(const std::string& path, bool allow_pipe) {
   } else {
     FLOPSIGHT_ASSIGN_OR_RETURN(begins, file.head(4));
   }
+  if (begins.starts_with("\xFF\xFE") || begins.starts_with("\xFE\xFF")) {
+    return failure(path, base::ErrorCode::kUnsupported, "UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8");
+  }
   if (wire::looks_like_gzip(begins)) file.inflate_ = std::make_unique<wire::InflateStream>(wire::InflateStream::gzip());
   if (wire::looks_like_zstd(begins)) file.inflate_ = std::make_unique<wire::InflateStream>(wire::InflateStream::zstd());
   return file;

@@ -31,10 +31,10 @@ base::Result<std::map<std::string, std::vector<samples::Holder>>> reporting_grou
                                                                                    units::Window window, const Caller& caller) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const auto reporters, jobs.reporters(window));
   std::map<std::string, std::vector<samples::Holder>> groups;
-  for (const auto& [job, name_space] : reporters) {
+  for (const store::Reporter& reporter : reporters) {
     samples::Holder holder;
-    holder.job = job;
-    holder.name_space = name_space;
+    holder.job = reporter.job;
+    holder.name_space = reporter.name_space;
     if (!caller.sees_all()) {
       const auto known = reader.find_job(jobs::job_text(holder));
       if (!known.ok() || !caller.sees(reader.holder(*known))) continue;

@@ -252,6 +252,8 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
     inputs.per_gpu = settings.config.metrics_per_gpu;
     inputs.server = server_counters_();
     if (telling_) inputs.telling = telling_();
+    if (auditing_) inputs.auditing = auditing_();
+    if (const auto models = jobs_.book().models_total(); models.ok()) inputs.models_told = *models;
     if (const auto counts = jobs_.book().counts(); counts.ok()) std::tie(inputs.jobs_told, inputs.steps_reported) = *counts;
     {
       const std::scoped_lock lock(mutex_);
@@ -373,13 +375,13 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
   }
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
-  const auto row = answer_known_job(**store, &jobs_, answers, id, *window, caller, quality);
+  auto row = answer_known_job(**store, &jobs_, answers, id, *window, caller, quality);
   if (!row.ok()) return failed(row.error());
-  const auto audit = audits_.audit(**store, jobs_, answers, *row, id, caller);
-  if (!audit.ok()) return failed(audit.error());
+  if (const base::Status audited = audits_.audit_answer(**store, jobs_, answers, id, caller, now_(), *row); !audited.ok()) return failed(audited.error());
+  note_discrepancy(*row, quality);
   head.simulated = head.simulated || (*store)->simulated();
   head.quality = quality.entries();
-  return json(views::job_json(head, *row, *audit));
+  return json(views::job_json(head, *row));
 }
 
 }  // namespace flopsight::app

@@ -39,6 +39,9 @@ class Routes {
 
   // For /metrics; before the first request.
   void set_telling(std::function<TellingHealth()> telling) { telling_ = std::move(telling); }
+  void set_auditing(std::function<AuditingHealth()> auditing) { auditing_ = std::move(auditing); }
+  // Called with each job whose model was told; before the first request.
+  void set_model_told(std::function<void(const samples::Holder&)> model_told) { model_told_ = std::move(model_told); }
   // New settings from the next request on.
   void replace(RouteSettings settings);
   // Until then, and after it, only /healthz and what else is for anybody is answered.
@@ -65,6 +68,8 @@ class Routes {
   std::function<std::string()> targets_;
   std::function<net::ServerCounters()> server_counters_;
   std::function<TellingHealth()> telling_;
+  std::function<AuditingHealth()> auditing_;
+  std::function<void(const samples::Holder&)> model_told_;
   mutable std::mutex mutex_;
   std::shared_ptr<const RouteSettings> settings_;
   mutable QueryCounters counters_;

@@ -7,6 +7,10 @@
 namespace flopsight::app {
 namespace {
 
+std::string labels_of(const samples::Holder& holder) {
+  return label("job", holder.job) + label("namespace", holder.name_space) + label("user", holder.user) + label("team", holder.team);
+}
+
 void add_fleet(ExpositionPage& page, const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
   // The last slots that can have been closed: older ones are of jobs and GPUs that are gone.
   const units::Instant since = in.now - units::Seconds(15 * 60);
@@ -26,8 +30,7 @@ void add_fleet(ExpositionPage& page, const Ingest& ingest, const SelfMetricsInpu
       },
       [&](const samples::Holder& holder, const LatestJob& latest) {
         if (!caller.sees(holder)) return;
-        const std::string labels = joined(label("job", holder.job) + label("namespace", holder.name_space) +
-                                          label("user", holder.user) + label("team", holder.team));
+        const std::string labels = joined(labels_of(holder));
         held_page.sample(static_cast<double>(latest.allocated_microseconds) / slot_microseconds, labels);
         if (latest.measured_microseconds > 0) {
           job_page.sample(static_cast<double>(latest.delivered_microseconds) / static_cast<double>(latest.measured_microseconds), labels);
@@ -52,6 +55,16 @@ void add_telling(ExpositionPage& page, const SelfMetricsInputs& in) {
   page.one("flopsight_slurm_failures_total", "counter", "of these, such that failed in part or whole", n(slurm.failures));
   page.one("flopsight_slurm_gpu_hosts", "gauge", "hosts that Slurm says have GPUs", n(slurm.hosts));
   page.one("flopsight_slurm_unreadable_jobs", "gauge", "jobs of the last answer that could not be read", n(slurm.problems));
+}
+
+void add_auditing(ExpositionPage& page, const SelfMetricsInputs& in, const Caller& caller) {
+  page.one("flopsight_models_told", "gauge", "jobs whose model was told", static_cast<double>(in.models_told));
+  page.one("flopsight_audits_total", "counter", "audits of what jobs report", static_cast<double>(in.auditing.audits));
+  page.one("flopsight_audit_failures_total", "counter", "audits that could not be made", static_cast<double>(in.auditing.failures));
+  page.family("flopsight_job_audit_verdict", "gauge", "1: the verdict of the job's last audit, of the last day (docs/audit.md)");
+  for (const jobs::AuditFinding& finding : in.auditing.findings) {
+    if (caller.sees(finding.holder)) page.sample(1, joined(labels_of(finding.holder) + label("verdict", finding.verdict)));
+  }
 }
 
 void add_ingest(ExpositionPage& page, const Ingest& ingest, const SelfMetricsInputs& in) {
@@ -120,6 +133,7 @@ std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, cons
   add_fleet(page, ingest, in, caller);
   add_ingest(page, ingest, in);
   add_telling(page, in);
+  add_auditing(page, in, caller);
   add_engine(page, ingest);
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
   page.one("flopsight_http_connections", "gauge", "open connections", n(in.server.connections_open));

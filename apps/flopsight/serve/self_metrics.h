@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "jobs/audit_finding.h"
 #include "serve/access.h"
 #include "serve/ingest.h"
 #include "net/http_server.h"
@@ -26,6 +28,13 @@ struct TellingHealth {
   std::uint64_t logs_failing = 0;
 };
 
+// Of audits of what jobs report.
+struct AuditingHealth {
+  std::uint64_t audits = 0;    // made since the start
+  std::uint64_t failures = 0;  // that could not be made
+  std::vector<jobs::AuditFinding> findings;  // the last of each job, of the last day
+};
+
 struct SelfMetricsInputs {
   units::Instant now;
   units::Seconds slot{60};
@@ -33,6 +42,8 @@ struct SelfMetricsInputs {
   net::ServerCounters server;
   QueryCounters queries;
   TellingHealth telling;
+  AuditingHealth auditing;
+  std::uint64_t models_told = 0;     // in the book
   std::uint64_t jobs_told = 0;       // in the book
   std::uint64_t steps_reported = 0;  // in the book
 };

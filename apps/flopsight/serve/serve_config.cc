@@ -187,6 +187,7 @@ std::vector<Row> other_rows() {
       text("training-logs", &Config::training_logs, "a file", "which logs of training jobs to follow (docs/training-logs.md)"),
       text("training-metrics", &Config::training_metrics, "a file",
            "metrics in which trainers export their speed, besides those known (docs/training-logs.md)"),
+      text("models", &Config::models, "a file", "which models jobs train, by names of jobs, to audit what they report (docs/audit.md)"),
       list("groups.patterns", &Config::groups_patterns, "a regular expression",
            "makes one job of those whose names give the same group `name`, or first group"),
       flag("groups.owners", &Config::groups_owners, "pods of one owner (kube_pod_owner, kube_pod_labels) are one job"),

@@ -83,6 +83,7 @@ struct ServeConfig {
   std::string jobs;
   std::string training_logs;
   std::string training_metrics;
+  std::string models;
   std::vector<std::string> groups_patterns;
   bool groups_owners = true;
   std::vector<std::string> families_ignore;

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "jobs/job_name.h"
 #include "schedulers/job_json.h"
-#include "serve/job_audit.h"
+#include "serve/job_models.h"
 #include "serve/route_answers.h"
 #include "serve/routes.h"
 #include "training_logs/told_steps.h"
@@ -98,8 +98,9 @@ ServerResponse Routes::tell_model(const ServerRequest& request) {
   samples::Holder holder;
   holder.job = key.job;
   holder.name_space = key.name_space;
-  const base::Status told = app::tell_model(jobs_, holder, request.body);
+  const base::Status told = app::tell_model(jobs_, holder, request.body, now_());
   if (!told.ok()) return told.error().code == base::ErrorCode::kInvalid || told.error().code == base::ErrorCode::kUnsupported ? failed(400, told.error().message) : not_kept(told.error());
+  if (model_told_) model_told_(holder);
   return json(base::json::dump(Object{{"job", key.job}, {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)}}, 0) + "\n");
 }
 

@@ -88,7 +88,7 @@ base::Result<const catalog::Device*> find_device(const catalog::DeviceCatalog& c
     if (device.model == name) return &device;
   }
   if (const catalog::Device* found = catalog.find(name)) return found;
-  return Error{ErrorCode::kNotFound, "--gpu " + base::printable(name, 60) + ": not in the catalogue; `flopsight docs gpus` lists it, --gpu-catalog adds to it"};
+  return Error{ErrorCode::kNotFound, "--gpu " + catalog.not_found(name) + "; --gpu-catalog adds to it"};
 }
 
 base::Status check_precision(const catalog::Device& device, Precision precision) {

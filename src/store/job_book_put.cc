@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <utility>
+
+#include "schedulers/job_json.h"
+#include "schedulers/merge.h"
+#include "store/job_book_internal.h"
+#include "store/sqlite_transaction.h"
+
+namespace flopsight::store {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::Status;
+
+namespace {
+
+// Slots wait longer than this for who tells of them (rollup.late).
+constexpr units::Seconds kToldInTime{60};
+
+void bind_key(Statement& statement, int first, const schedulers::Job& job) {
+  statement.bind_text(first, job.cluster);
+  statement.bind_text(first + 1, job.id);
+  statement.bind(first + 2, job.start->unix_milliseconds);
+}
+
+}  // namespace
+
+// One call of put_jobs. Statements are made once, not once a job.
+struct JobBook::PutJobs {
+  Statement find;
+  Statement write;
+  Statement touch;
+  Statement late;
+  units::Instant now;
+  std::uint64_t room;  // for so many new jobs
+  std::uint64_t jobs_max;
+  Put put;
+
+  static Result<PutJobs> begin(Database& database, units::Instant now, std::uint64_t jobs_total, std::uint64_t jobs_max) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement find, database.prepare("SELECT told, told_unix_milliseconds FROM scheduler_jobs WHERE "
+                                                                "cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement write,
+                               database.prepare("INSERT OR REPLACE INTO scheduler_jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement touch, database.prepare("UPDATE scheduler_jobs SET told_unix_milliseconds = ? WHERE "
+                                                                 "cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement late, database.prepare("INSERT OR IGNORE INTO late_jobs VALUES(?, ?, ?)"));
+    return PutJobs{std::move(find), std::move(write), std::move(touch), std::move(late), now, jobs_max - std::min(jobs_max, jobs_total), jobs_max, {}};
+  }
+
+  Status one(const schedulers::Job& seen) {
+    if (!seen.start) {
+      ++put.not_started;
+      return {};
+    }
+    const std::string seen_json = base::json::dump(schedulers::to_json(seen), 0);
+    bind_key(find, 1, seen);
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_known, find.step());
+    if (!is_known) return add(seen, seen_json);
+    // Polls and imports tell the same again and again, and reading what is stored costs more than comparing it.
+    if (find.text(0) == seen_json) return unchanged(seen);
+    FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob known, told_in(find, 0));
+    find.reset();
+    const std::vector<schedulers::Allocation> before = known.job.allocations;
+    if (!schedulers::merge_into(known.job, seen)) return unchanged(known.job);
+    ++put.changed;
+    FLOPSIGHT_RETURN_IF_ERROR(replace(known.job, base::json::dump(schedulers::to_json(known.job), 0)));
+    return known.job.allocations != before ? note_late(known.job) : Status();
+  }
+
+  Status add(const schedulers::Job& job, const std::string& json) {
+    if (put.added >= room) return Error{ErrorCode::kLimit, "more than " + std::to_string(jobs_max) + " jobs in the book"};
+    ++put.added;
+    FLOPSIGHT_RETURN_IF_ERROR(replace(job, json));
+    return note_late(job);
+  }
+
+  // When a running job was heard of last says when it was over, should its scheduler forget it.
+  Status unchanged(const schedulers::Job& job) {
+    ++put.unchanged;
+    find.reset();
+    if (job.end) return {};
+    touch.bind(1, now.unix_milliseconds);
+    bind_key(touch, 2, job);
+    return touch.run();
+  }
+
+  Status replace(const schedulers::Job& job, const std::string& json) {
+    bind_key(write, 1, job);
+    write.bind(4, job.end ? job.end->unix_milliseconds : kNoEnd);
+    write.bind(5, now.unix_milliseconds);
+    write.bind_text(6, job.name);
+    write.bind_text(7, job.user);
+    write.bind_text(8, job.account);
+    write.bind_text(9, job.state);
+    if (job.gpu_count) {
+      write.bind(10, *job.gpu_count);
+    } else {
+      write.bind_null(10);
+    }
+    write.bind(11, job.is_mig() ? 1 : 0);
+    write.bind_text(12, json);
+    return write.run();
+  }
+
+  // Its GPUs became known only now.
+  Status note_late(const schedulers::Job& job) {
+    const bool holds_gpus = job.gpu_count != 0U && !job.allocations.empty();
+    if (!holds_gpus || (now - *job.start).value < kToldInTime.value) return {};
+    bind_key(late, 1, job);
+    return late.run();
+  }
+};
+
+Result<JobBook::Put> JobBook::put_jobs(std::span<const schedulers::Job> jobs, units::Instant now) {
+  const std::scoped_lock lock(mutex_);
+  Put put;
+  const Status done = in_transaction(database_, [&]() -> Status {
+    FLOPSIGHT_ASSIGN_OR_RETURN(PutJobs putting, PutJobs::begin(database_, now, jobs_total_, options_.jobs_max));
+    for (const schedulers::Job& job : jobs) {
+      FLOPSIGHT_RETURN_IF_ERROR(putting.one(job).within("job " + job.id));
+    }
+    put = putting.put;
+    return {};
+  });
+  FLOPSIGHT_RETURN_IF_ERROR(done);
+  jobs_total_ += put.added;
+  return put;
+}
+
+}  // namespace flopsight::store
