@@ -4,7 +4,7 @@
 //   models:
 //     - {match: "llama3-8b-*", config: configs/llama3-8b.json, seq_len: 8192, precision: bf16, recompute: none}
 //
-// `match` is a glob over the whole name (`*`, `?`); `config` is a config.json, relative to the file; the rest are the keys of
+// `match` is a glob over the whole name (`*` stands for any text); `config` is a config.json, relative to the file; the rest are the keys of
 // audit/told_model.h. The first rule that matches is the job's. Errors: kInvalid with the line, kLimit past kModelRulesMax. Threads: pure.
 
 #include <cstddef>
