@@ -51,7 +51,7 @@ struct ServeTexts {
 
 void add_serve(CLI::App& app, ServeArguments& a, ServeTexts& t) {
   app.add_option("--config", a.config_path, "YAML file (docs/configuration.md)");
-  app.add_flag("--demo", a.demo, "scrape exporters of this machine; if there are none, show a simulated fleet");
+  app.add_flag("--demo", a.demo, "scrape exporters of this machine, else read its GPUs; if there are none, show a simulated fleet");
   t.values.resize(settings().size());
   for (std::size_t i = 0; i < settings().size(); ++i) {
     const SettingInfo& info = settings()[i];

@@ -60,7 +60,10 @@ const Snapshot& Sampler::sample(units::Instant now) {
     if (session_->driver_gone()) driver_went(now);
   }
   snapshot_.driver = session_ != nullptr;
-  if (session_) snapshot_.problem.clear();
+  if (session_) {
+    snapshot_.problem.clear();
+    snapshot_.driver_version = session_->driver_version();
+  }
   add_unseen(now);
   return snapshot_;
 }

@@ -43,7 +43,7 @@ struct Snapshot {
   units::Instant time;
   bool driver = false;    // answers
   std::string problem;    // why not
-  std::string driver_version;
+  std::string driver_version;  // of the last session
   std::vector<GpuSample> gpus;  // by index, then instance
   std::string processes_problem;  // of the first GPU that names none
   std::uint64_t driver_restarts = 0;  // sessions that ended because the driver went

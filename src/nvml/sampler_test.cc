@@ -105,6 +105,7 @@ TEST(Sampler, a_driver_that_is_restarted_is_found_again) {
   EXPECT_TRUE(back.driver);
   EXPECT_EQ(back.problem, "");
   EXPECT_EQ(back.gpus[0].absence, std::nullopt);
+  EXPECT_EQ(back.driver_version, "560.1");
   EXPECT_EQ(back.gpus[0].gpu.driver_version, "560.1");
   EXPECT_DOUBLE_EQ(watch.at(32).gpus[0].values[Metric::kTensorActive].number(), 0.525);
   EXPECT_EQ(watch.at(33).driver_restarts, 1U);

@@ -2,15 +2,16 @@
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.dirname(__file__))
 from agent import LIBRARY, OLD_LIBRARY, Agent, FakeDriver, gpu, run_agent, uuid
 from fleet import BINARY
-from servers import fetch, free_port
+from servers import fetch, wait_until
+from service import Service
 
 TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
 MIG = "NVIDIA H100 80GB HBM3 MIG "
@@ -190,6 +191,45 @@ class AgentTest(unittest.TestCase):
         done = run_agent(self.driver(gpu(0)), "--listen", f"127.0.0.1:{port}")
         self.assertEqual(done.returncode, 2)
         self.assertIn(port, done.stderr)
+
+    def serve(self, driver: FakeDriver, *arguments: str) -> Service:
+        with mock.patch.dict(os.environ, driver.environment):
+            service = Service("--nvml-library", LIBRARY, "--nvml-root", str(driver.root), "--nvml-interval", "100ms", *arguments)
+        self.addCleanup(service.close)
+        return service
+
+    def test_serve_reads_the_gpus_of_its_own_machine_without_being_told(self):
+        driver = self.driver(gpu(0, processes="41") + gpu(1) + "at 10\ndriver state = not_loaded\nat 20\ndriver state = ready\n")
+        driver.process(41, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n")
+        service = self.serve(driver, "--demo")
+        service.wait_for_log(r"this machine's 2 GPUs are read by NVML every 0.1 s \(driver 550.54.15\)")
+        self.assertNotIn("SIMULATED", service.log())
+
+        def target():
+            return service.json("/api/v1/targets")["targets"][0]
+        found = wait_until(lambda: target() if target()["up"] else None, "the GPUs as a target")
+        self.assertEqual(found["url"], "nvml")
+        self.assertGreater(found["samples"], 40)
+        wait_until(lambda: b"\nflopsight_gpus 2\n" in fetch(service.url + "/metrics")[1], "both GPUs in the service")
+        driver.at(11)
+        found = wait_until(lambda: target() if not target()["up"] else None, "the driver gone")
+        self.assertIn("driver", found["error"])
+        driver.at(21)
+        wait_until(lambda: target()["up"], "the driver back")
+        self.assertEqual(service.stop(), 0)
+
+    def test_serve_can_be_told_not_to_and_that_it_must(self):
+        driver = self.driver(gpu(0))
+        service = self.serve(driver, "--nvml-use", "no")
+        self.assertEqual(service.json("/api/v1/targets")["targets"], [])
+        with self.assertRaisesRegex(RuntimeError, "nvml.use: yes: .*kernel driver is not loaded"):
+            self.serve(self.driver("driver state = not_loaded\n"), "--nvml-use", "yes")
+        with self.assertRaisesRegex(RuntimeError, 'nvml.use: found "perhaps", expected auto, yes or no'):
+            self.serve(driver, "--nvml-use", "perhaps")
+
+    def test_serve_says_why_gpus_that_are_there_are_not_read(self):
+        service = self.serve(self.driver("driver state = mismatch\n"))
+        service.wait_for_log("this machine's GPUs are not read: .*different versions")
 
 
 if __name__ == "__main__":

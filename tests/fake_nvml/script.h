@@ -10,7 +10,7 @@
 //   at 10
 //   gpu 0 state = lost
 //
-// The words before '=' name the fact; README.md lists those that the library asks for. Another one is kept and asked for by nobody.
+// The words before '=' name the fact; README.md beside this lists those that the library asks for. Another one is kept and asked for by nobody.
 // Errors: "line N: …". Threads: immutable after parsing.
 
 #include <map>

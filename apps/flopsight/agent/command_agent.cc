@@ -7,6 +7,7 @@
 
 #include <malloc.h>
 
+#include "agent/code_pages.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "hostgpus/gpu_watch.h"
@@ -117,6 +118,7 @@ base::Status serve_metrics(const AgentArguments& a, std::unique_ptr<GpuReader> r
           << std::flush;
   // What starting needed goes back to the system.
   malloc_trim(0);
+  let_go_of_code_pages();
   int signal = 0;
   while (sigwait(&signals, &signal) != 0) {
   }

@@ -94,13 +94,26 @@ class Lines {
     }
     for (const std::string& labels : owned_) page.sample(number, labels);
   }
-  void write_up(bool up, ExpositionPage& page) const { page.sample(up ? 1 : 0, device_); }
+  void write_up(bool known, ExpositionPage& page) const { page.sample(known && !gpu_.sample.absence ? 1 : 0, device_); }
 
  private:
   const HostGpu& gpu_;
   std::string device_;
   std::vector<std::string> owned_;
 };
+
+// `known`: as of now; otherwise only that there are such GPUs.
+void add_samples(const HostGpus& host, bool known, ExpositionPage& page) {
+  std::vector<Lines> lines;
+  for (const HostGpu& gpu : host.gpus) lines.emplace_back(host, gpu);
+  for (const Published& published : kPublished) {
+    if (!known) break;
+    page.family(published.name, published.counter ? "counter" : "gauge", published.help);
+    for (const Lines& gpu : lines) gpu.write(published, page);
+  }
+  page.family("flopsight_gpu_up", "gauge", "1: the GPU answers; 0: it is known and does not");
+  for (const Lines& gpu : lines) gpu.write_up(known, page);
+}
 
 void add_ofu(const HostGpus& host, ExpositionPage& page) {
   page.family("flopsight_gpu_ofu_ratio", "gauge", "OFU of the last interval; absent where it is not known");
@@ -169,21 +182,17 @@ std::string missing_ofu(const HostGpu& gpu) {
   return who + sample.gpu.model_raw + " is not in the GPU catalogue, and NVML tells no maximum clock";
 }
 
+std::string gpu_samples(const HostGpus& host) {
+  ExpositionPage page;
+  add_samples(host, true, page);
+  return page.take();
+}
+
 std::string gpu_page(const HostGpus& host, bool stale) {
   ExpositionPage page;
   // A driver that hangs is as good as one that is gone, but for what it said before.
-  const bool shown = !stale;
-  std::vector<Lines> lines;
-  if (shown) {
-    for (const HostGpu& gpu : host.gpus) lines.emplace_back(host, gpu);
-    for (const Published& published : kPublished) {
-      page.family(published.name, published.counter ? "counter" : "gauge", published.help);
-      for (const Lines& gpu : lines) gpu.write(published, page);
-    }
-  }
-  page.family("flopsight_gpu_up", "gauge", "1: the GPU answers; 0: it is known and does not");
-  for (std::size_t i = 0; i < host.gpus.size(); ++i) Lines(host, host.gpus[i]).write_up(shown && !host.gpus[i].sample.absence, page);
-  if (shown) {
+  add_samples(host, !stale, page);
+  if (!stale) {
     add_ofu(host, page);
     add_absences(host, page);
   }

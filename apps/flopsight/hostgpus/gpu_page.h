@@ -48,6 +48,9 @@ inline constexpr std::size_t kOwnersMax = 32;
 // `stale`: the driver has not answered for longer than it should take. What was known then is not shown as if it were now.
 std::string gpu_page(const HostGpus& gpus, bool stale);
 
+// The part of the page that dcgm-exporter has as well, and which GPUs there are: what a service takes in.
+std::string gpu_samples(const HostGpus& gpus);
+
 // One line for people: "GPU 3 (GPU-…): no OFU: …"; empty where there is OFU.
 std::string missing_ofu(const HostGpu& gpu);
 

@@ -40,6 +40,7 @@ const HostGpus& GpuReader::read(units::Instant now) {
   gpus_.time = snapshot.time;
   gpus_.driver = snapshot.driver;
   gpus_.problem = snapshot.problem;
+  gpus_.driver_version = snapshot.driver_version;
   gpus_.processes_problem = options_.jobs ? snapshot.processes_problem : "";
   gpus_.driver_restarts = snapshot.driver_restarts;
   ++gpus_.samples_taken;

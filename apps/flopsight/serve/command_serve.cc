@@ -1,5 +1,6 @@
 #include "serve/command_serve.h"
 
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <ctime>
@@ -18,6 +19,7 @@
 #include "serve/job_service.h"
 #include "serve/late_jobs.h"
 #include "serve/log_reading.h"
+#include "serve/own_gpus.h"
 #include "jobs/job_file.h"
 #include "parse_file.h"
 #include "serve/routes.h"
@@ -243,16 +245,17 @@ class Service {
     FLOPSIGHT_RETURN_IF_ERROR(read_jobs_file());
     attribute(env_.now());
     routes_ = std::make_unique<Routes>(
-        *ingest_, *jobs_, route_settings(loaded_), env_.now, [this] { return scraping_ ? scraping_->targets_json() : "{\"targets\":[]}\n"; },
+        *ingest_, *jobs_, route_settings(loaded_), env_.now, [this] { return targets_json(); },
         [this] { return server_ ? server_->counters() : net::ServerCounters{}; });
     FLOPSIGHT_ASSIGN_OR_RETURN(server_, net::HttpServer::start(
                                             server_options(loaded_),
                                             [this](const net::ServerRequest& head) { return routes_->head(head); },
                                             [this](const net::ServerRequest& request) { return routes_->handle(request); }));
     FLOPSIGHT_ASSIGN_OR_RETURN(scraping_, ScrapeService::start(loaded_.config, *ingest_, env_.now, arguments_.demo));
-    if (arguments_.demo && scraping_->target_count() == 0) {
+    FLOPSIGHT_RETURN_IF_ERROR(read_own_gpus());
+    if (arguments_.demo && scraping_->target_count() == 0 && !own_gpus_) {
       demo_ = std::make_unique<DemoFleet>(*ingest_, env_.now);
-      say(env_, "no exporter answers on this machine: showing a SIMULATED fleet, which does not exist");
+      say(env_, "no exporter and no NVIDIA driver answers on this machine: showing a SIMULATED fleet, which does not exist");
     }
     if (!loaded_.config.engine_url.empty()) {
       delivery_ = std::make_unique<Delivery>(*ingest_, [this](const std::string& line) { say(env_, line); });
@@ -299,6 +302,7 @@ class Service {
     server_->stop();
     auditing_->stop();
     demo_.reset();
+    own_gpus_.reset();
     scraping_.reset();
     flush(env_.now());
     telling_.reset();
@@ -334,6 +338,22 @@ class Service {
       if (!forgot.ok()) say(env_, "book of jobs: " + forgot.error().message);
       more = forgot.ok() && *forgot;
     }
+  }
+
+  base::Status read_own_gpus() {
+    FLOPSIGHT_ASSIGN_OR_RETURN(OwnGpus::Started started,
+                               OwnGpus::start(loaded_.config, scraping_->target_count() > 0, loaded_.catalog, *ingest_, env_.now));
+    for (const std::string& note : started.notes) say(env_, note);
+    // Routes read it.
+    const std::scoped_lock lock(own_gpus_mutex_);
+    own_gpus_ = std::move(started.gpus);
+    return {};
+  }
+
+  std::string targets_json() {
+    if (!scraping_) return "{\"targets\":[]}\n";
+    const std::scoped_lock lock(own_gpus_mutex_);
+    return own_gpus_ ? scraping_->targets_json(std::array{own_gpus_->health()}) : scraping_->targets_json();
   }
 
   base::Status read_jobs_file() {
@@ -436,6 +456,8 @@ class Service {
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Delivery> delivery_;
   std::unique_ptr<ScrapeService> scraping_;
+  std::mutex own_gpus_mutex_;
+  std::unique_ptr<OwnGpus> own_gpus_;  // guarded by it
   std::unique_ptr<DemoFleet> demo_;
   std::unique_ptr<net::HttpServer> server_;
 };

@@ -12,12 +12,13 @@ namespace {
 
 constexpr std::size_t kBodyBytesMax = std::size_t{64} << 20;
 
-constexpr std::array<ExporterPort, 6> kPorts = {{
+constexpr std::array<ExporterPort, 7> kPorts = {{
     {9400, "dcgm-exporter", "docs.nvidia.com/datacenter/dcgm, command line reference of dcgm-exporter"},
     {9835, "nvidia_gpu_exporter", "github.com/utkuozdemir/nvidia_gpu_exporter, docs/CONFIGURE.md"},
     {9445, "nvidia_gpu_prometheus_exporter", "github.com/mindprince/nvidia_gpu_prometheus_exporter, README.md"},
     {5000, "AMD device-metrics-exporter", "github.com/ROCm/device-metrics-exporter, docs/installation/docker.md"},
     {9798, "slurm-job-exporter", "github.com/guilbaults/slurm-job-exporter, default of --port"},
+    {9401, "flopsight agent", "docs/agent.md"},
     {9010, "ceems_exporter", "ceems-dev.github.io/ceems, configuration of the exporter"},
 }};
 

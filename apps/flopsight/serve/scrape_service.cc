@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "serve/local_exporters.h"
-#include "serve/scraper.h"
 
 namespace flopsight::app {
 namespace {
@@ -130,8 +129,9 @@ std::size_t ScrapeService::target_count() const {
                   c.scrape_targets.size() + c.scrape_files.size() + c.scrape_dns.size() + state_->found.size());
 }
 
-std::string ScrapeService::targets_json() const {
+std::string ScrapeService::targets_json(std::span<const TargetHealth> others) const {
   Array targets, problems;
+  for (const TargetHealth& health : others) targets.push_back(json_of(health));
   ScraperCounters counters;
   {
     const std::scoped_lock guard(state_->mutex);

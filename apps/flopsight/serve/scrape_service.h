@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "serve/ingest.h"
+#include "serve/scraper.h"
 #include "serve/serve_config.h"
 
 namespace flopsight::app {
@@ -19,7 +21,8 @@ class ScrapeService {
 
   void reload(const ServeConfig& config);
   std::size_t target_count() const;
-  std::string targets_json() const;
+  // `others`: what is taken in beside the scrapes, listed with the targets.
+  std::string targets_json(std::span<const TargetHealth> others = {}) const;
 
  private:
   struct State;

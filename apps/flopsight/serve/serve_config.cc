@@ -146,6 +146,10 @@ std::vector<Row> service_rows() {
       text("scrape.cert-file", &Config::scrape_cert_file, "a file", "PEM of the client certificate"),
       text("scrape.key-file", &Config::scrape_key_file, "a file", "PEM of its key"),
       flag("scrape.insecure-skip-verify", &Config::scrape_insecure_skip_verify, "do not verify the targets' certificates"),
+      text("nvml.use", &Config::nvml_use, "auto, yes or no", "read this machine's GPUs by its NVIDIA driver; auto: where nothing is scraped and no exporter answers"),
+      text("nvml.library", &Config::nvml_library, "a file", "libnvidia-ml.so.1; without it, where the system's loader finds it"),
+      text("nvml.root", &Config::nvml_root, "a folder", "with the host's proc and var/log, where / is a container's"),
+      duration("nvml.interval", &Config::nvml_interval, "between two readings of this machine's GPUs (100ms to 1h)"),
       duration("rollup.slot", &Config::rollup_slot, "length of a rollup; a store keeps the one it was made with"),
       duration("rollup.late", &Config::rollup_late, "how long a slot waits for late samples"),
       duration("rollup.idle", &Config::rollup_idle, "after which a silent GPU is closed out"),
@@ -438,6 +442,10 @@ base::Status check_config(const ServeConfig& c) {
   if (!listen->is_loopback && !c.allow_insecure && c.web_config.empty()) {
     return wrong("listen: " + c.listen + " is not loopback; give web-config with TLS and users, or allow-insecure");
   }
+  if (c.nvml_use != "auto" && c.nvml_use != "yes" && c.nvml_use != "no") {
+    return wrong("nvml.use: found \"" + base::printable(c.nvml_use, 40) + "\", expected auto, yes or no");
+  }
+  if (c.nvml_interval.value < 0.1 || c.nvml_interval.value > 3600) return wrong("nvml.interval: expected 100ms to 1h");
   const double slot = c.rollup_slot.value;
   if (slot < 10 || slot > 600 || 600 != static_cast<int>(600 / slot) * slot) {
     return wrong("rollup.slot: expected 10s to 600s, a divisor of ten minutes");

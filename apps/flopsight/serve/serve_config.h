@@ -39,6 +39,11 @@ struct ServeConfig {
   std::string scrape_key_file;
   bool scrape_insecure_skip_verify = false;
 
+  std::string nvml_use = "auto";  // or "yes", "no"
+  std::string nvml_library;
+  std::string nvml_root;
+  units::Seconds nvml_interval{5};
+
   bool slurm_commands = false;
   std::string slurm_command_folder;
   std::string slurm_rest_url;
