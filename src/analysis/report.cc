@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -50,10 +51,13 @@ Key key_of(GroupBy by, const rollups::GpuTime& gpu, const samples::Holder* holde
   return {};
 }
 
-// Groups by their keys. A key is compared as one text, and made only of groups that are shown: a fleet has tens of thousands of jobs.
+// Groups by their keys, which are made only of groups that are shown: a fleet has tens of thousands of jobs.
 class Groups {
  public:
-  Groups(GroupBy by, const ReportBuilder::HolderOf& holder) : by_(by), holder_(holder) {}
+  Groups(const ReportOptions& options, const ReportBuilder::HolderOf& holder)
+      : by_(options.by), holder_(holder), numbers_(options.group_numbers != nullptr ? *options.group_numbers : own_numbers_) {}
+  Groups(const Groups&) = delete;
+  Groups& operator=(const Groups&) = delete;
 
   void add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& all, const ClockVariance& variance,
            const Prices& prices) {
@@ -73,16 +77,15 @@ class Groups {
     for (const One& group : groups_) order.push_back(&group);
     const std::size_t kept = std::min<std::size_t>(order.size(), top.value_or(order.size()));
     omitted_count = order.size() - kept;
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), [](const One* a, const One* b) {
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), [&](const One* a, const One* b) {
       const double left = a->lost_seconds(), right = b->lost_seconds();
-      return left != right ? left > right : *a->text < *b->text;
+      return left != right ? left > right : key(*a) < key(*b);
     });
     std::vector<Group> out;
     out.reserve(kept);
     for (std::size_t i = 0; i < kept; ++i) {
       const One& one = *order[i];
-      out.push_back({is_of_holders() ? key_of(by_, {}, holder_of(one.holder)) : one.key, one.tally.summary(has_times),
-                     one.tally.waterfall(), one.tally.absent_reason(), one.lost_seconds()});
+      out.push_back({key(one), one.tally.summary(has_times), one.tally.waterfall(), one.tally.absent_reason(), one.lost_seconds()});
     }
     return out;
   }
@@ -91,54 +94,40 @@ class Groups {
   struct One {
     Key key;  // empty where the holder says it
     std::optional<samples::HolderId> holder;
-    const std::string* text = nullptr;
     Tally tally;
 
     double lost_seconds() const { return tally.totals().measured_seconds - tally.totals().delivered_seconds; }
   };
 
-  bool is_of_holders() const {
-    return by_ == GroupBy::kJob || by_ == GroupBy::kUser || by_ == GroupBy::kTeam || by_ == GroupBy::kNamespace;
-  }
   const samples::Holder* holder_of(const std::optional<samples::HolderId>& id) const { return id ? &holder_(*id) : nullptr; }
-
-  // Parts of a key, an absent one as an empty one: none that is present is empty.
-  void make_text(const rollups::GpuTime& gpu, const samples::Holder* holder, Key& key) {
-    text_.clear();
-    const auto put = [&](std::string_view part) { text_.append(part) += '\0'; };
-    if (is_of_holders()) {
-      if (holder == nullptr) return;
-      switch (by_) {
-        case GroupBy::kJob:
-          for (const std::string* part : {&holder->job, &holder->name_space, &holder->user, &holder->team}) put(*part);
-          return;
-        case GroupBy::kUser: return put(holder->user);
-        case GroupBy::kTeam: return put(holder->team);
-        default: return put(holder->name_space);
-      }
-    }
-    key = key_of(by_, gpu, holder);
-    for (const auto& [name, value] : key) put(value ? *value : "");
-  }
+  Key key(const One& one) const { return is_of_holders(by_) ? key_of(by_, {}, holder_of(one.holder)) : one.key; }
 
   std::size_t place_of(const rollups::GpuTime& gpu, const rollups::Portion& portion) {
-    Key key;
-    make_text(gpu, holder_of(portion.holder), key);
-    // Nobody and a holder of whom nothing is known are one.
-    if (text_.find_first_not_of('\0') == std::string::npos) text_.clear();
-    const auto [at, is_new] = places_.try_emplace(text_, groups_.size());
-    if (is_new) {
-      One& one = groups_.emplace_back();
-      one.key = std::move(key);
-      one.holder = portion.holder;
-      one.text = &at->first;
+    if (is_of_holders(by_)) {
+      const std::uint32_t number = portion.holder ? numbers_.of(by_, *portion.holder, holder_(*portion.holder)) : GroupNumbers::kNobody;
+      if (number >= place_of_number_.size()) place_of_number_.resize(number + std::size_t{1}, kNowhere);
+      std::size_t& place = place_of_number_[number];
+      if (place == kNowhere) {
+        place = groups_.size();
+        groups_.emplace_back().holder = portion.holder;
+      }
+      return place;
     }
+    Key key = key_of(by_, gpu, nullptr);
+    text_.clear();
+    for (const auto& [name, value] : key) text_.append(value ? *value : "") += '\0';  // no part that is present is empty
+    const auto [at, is_new] = places_.try_emplace(text_, groups_.size());
+    if (is_new) groups_.emplace_back().key = std::move(key);
     return at->second;
   }
 
+  static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
   GroupBy by_;
   const ReportBuilder::HolderOf& holder_;
-  std::unordered_map<std::string, std::size_t> places_;
+  GroupNumbers own_numbers_;
+  GroupNumbers& numbers_;
+  std::vector<std::size_t> place_of_number_;
+  std::unordered_map<std::string, std::size_t> places_;  // of groups by GPUs
   std::deque<One> groups_;
   std::string text_;
 };
@@ -316,7 +305,7 @@ std::string_view group_by_name(GroupBy by) {
 
 struct ReportBuilder::State {
   State(HolderOf holder_in, const ReportOptions& options_in, samples::QualityLog& quality_in)
-      : holder(std::move(holder_in)), options(options_in), quality(quality_in), groups(options.by, holder) {}
+      : holder(std::move(holder_in)), options(options_in), quality(quality_in), groups(options, holder) {}
 
   void sum(const rollups::GpuTime& gpu) {
     portions.clear();

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/group_numbers.h"
 #include "analysis/mfu_comparison.h"
 #include "analysis/prices.h"
 #include "jobs/holder_table.h"
@@ -25,7 +26,6 @@
 
 namespace flopsight::analysis {
 
-enum class GroupBy { kJob, kUser, kTeam, kNamespace, kHost, kGpu, kModel };
 std::optional<GroupBy> parse_group_by(std::string_view text);
 std::string_view group_by_name(GroupBy by);
 
@@ -127,6 +127,7 @@ struct ReportOptions {
   Prices prices;
   std::string source;
   std::vector<std::string> assumptions;  // of the source, put first
+  GroupNumbers* group_numbers = nullptr;  // of the same holders, from reports before; borrowed, may be null
 };
 
 Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holders,

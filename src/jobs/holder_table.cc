@@ -11,13 +11,15 @@ constexpr std::string samples::Holder::* kDetails[] = {
     &samples::Holder::name_space, &samples::Holder::container, &samples::Holder::user,
     &samples::Holder::team};
 
-// Takes over what `known` lacks, unless the two contradict each other.
-bool fill_in(samples::Holder& known, const samples::Holder& other) {
+// Takes over what `known` lacks, counted in `changes`, unless the two contradict each other.
+bool fill_in(samples::Holder& known, const samples::Holder& other, std::uint64_t& changes) {
   for (const auto detail : kDetails) {
     if (!(known.*detail).empty() && !(other.*detail).empty() && known.*detail != other.*detail) return false;
   }
   for (const auto detail : kDetails) {
-    if ((known.*detail).empty()) known.*detail = other.*detail;
+    if (!(known.*detail).empty() || (other.*detail).empty()) continue;
+    known.*detail = other.*detail;
+    ++changes;
   }
   return true;
 }
@@ -35,7 +37,7 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
       ids_.emplace(std::move(key), static_cast<samples::HolderId>(holders_.size()));
   if (!is_new) return at->second;
   for (const samples::HolderId id : by_job_[holder.job]) {
-    if (fill_in(holders_[id], holder)) return at->second = id;
+    if (fill_in(holders_[id], holder, changes_)) return at->second = id;
   }
   by_job_[holder.job].push_back(at->second);
   holders_.push_back(holder);

@@ -21,6 +21,8 @@ class HolderTable {
   samples::HolderId intern(const samples::Holder& holder);
   const samples::Holder& at(samples::HolderId id) const { return holders_[id]; }
   std::size_t size() const { return holders_.size(); }
+  // Grows whenever a holder that there was has changed, which only intern() does.
+  std::uint64_t changes() const { return changes_; }
   // The same ids, each for what `change` makes of its holder: pods for the job that they are part of.
   HolderTable mapped(const std::function<samples::Holder(const samples::Holder&)>& change) const;
 
@@ -28,6 +30,7 @@ class HolderTable {
   std::vector<samples::Holder> holders_;
   std::unordered_map<std::string, samples::HolderId> ids_;  // by all fields
   std::unordered_map<std::string, std::vector<samples::HolderId>> by_job_;
+  std::uint64_t changes_ = 0;
 };
 
 class JobTable {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "store/disk.h"
@@ -161,9 +162,19 @@ JobId SqliteStore::job(const samples::Holder& holder) {
     return at->second;
   }
   Job& known = jobs_[at->second - 1];
-  fill(known.holder.user, holder.user, known.dirty);
-  fill(known.holder.team, holder.team, known.dirty);
+  bool changed = false;
+  fill(known.holder.user, holder.user, changed);
+  fill(known.holder.team, holder.team, changed);
+  if (changed) {
+    known.dirty = true;
+    names_version_ = next_version();
+  }
   return at->second;
+}
+
+std::uint64_t SqliteStore::next_version() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
 }
 
 ModelId SqliteStore::model(std::string_view model_raw) {

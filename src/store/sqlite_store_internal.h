@@ -57,6 +57,7 @@ class SqliteStore : public Store {
   ModelId model(std::string_view model_raw) override;
   const std::string& model_name(ModelId id) const override;
   const samples::Holder& holder(JobId id) const override { return jobs_.at(id - 1).holder; }
+  std::optional<std::uint64_t> names_version() const override { return names_version_; }
   JobId job_count() const override { return static_cast<JobId>(jobs_.size()); }
   base::Status begin() override;
   base::Status add(const GpuCell& cell, ModelId model) override;
@@ -98,6 +99,7 @@ class SqliteStore : public Store {
     samples::Holder holder;
     bool dirty = true;
   };
+  static std::uint64_t next_version();  // never the same twice
   struct Span {
     JobId job = 0;
     bool is_written = false;
@@ -170,6 +172,7 @@ class SqliteStore : public Store {
   std::int64_t slot_seconds_;
   std::uint32_t log_segment_ = 1;
   bool simulated_ = false;
+  std::uint64_t names_version_ = next_version();
   std::vector<std::string> notes_;
 
   std::vector<Gpu> gpus_;  // id - 1

@@ -111,6 +111,9 @@ class Reader {
   virtual base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) = 0;
   // Something in it does not exist.
   virtual bool simulated() const = 0;
+  // While it is the same, from whichever reader of this process, each job's number that was named is that of the same holder. Nothing: numbers
+  // are good for one question.
+  virtual std::optional<std::uint64_t> names_version() const { return std::nullopt; }
 };
 
 class Store : public Reader {

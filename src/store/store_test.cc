@@ -118,6 +118,24 @@ class StoreTest : public testing::Test {
   std::size_t given_ = 0;
 };
 
+TEST_F(StoreTest, numbers_of_jobs_are_good_until_a_name_changes_or_the_store_is_opened_anew) {
+  const JobId a = job("a");
+  const auto version = store_->names_version();
+  ASSERT_TRUE(version.has_value());
+  job("b");
+  EXPECT_EQ(store_->names_version(), version);
+  samples::Holder known;
+  known.job = "a";
+  known.name_space = "team";
+  known.user = "ada";
+  EXPECT_EQ(store_->job(known), a);
+  EXPECT_NE(store_->names_version(), version);
+  const auto later = store_->names_version();
+  reopen();
+  EXPECT_NE(store_->names_version(), later);
+  EXPECT_NE(store_->names_version(), version);
+}
+
 TEST_F(StoreTest, totals_of_any_window_equal_a_sum_of_cells_through_flushes_restarts_and_housekeeping) {
   std::mt19937_64 random(7);
   job("a"), job("b"), job("c");

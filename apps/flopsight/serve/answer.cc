@@ -16,11 +16,18 @@ namespace {
 
 using store::JobId;
 
-// Holders by number for the report, which knows them by its own table.
+// Holders by number for the report, as far as the caller may see them.
 class Holders {
  public:
-  Holders(store::Reader& store, const Caller& caller, const AnswerSettings& settings, const jobs::Grouping::OwnerOf& owner_of)
-      : store_(store), caller_(caller), settings_(settings), owner_of_(owner_of) {}
+  Holders(store::Reader& store, const Caller& caller, const AnswerSettings& settings, JobService* jobs)
+      : store_(store), caller_(caller), owner_of_(jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf()) {
+    const std::optional<std::uint64_t> names_version = store.names_version();
+    if (settings.holders != nullptr && names_version && caller.sees_all()) index_ = settings.holders;
+    index_->begin({names_version.value_or(0), jobs != nullptr ? jobs->owners_version() : 0, settings.grouping});
+  }
+  Holders(const Holders&) = delete;
+  Holders& operator=(const Holders&) = delete;
+
   // Nothing: nobody's time. False in `visible`: not the caller's to see.
   std::optional<samples::HolderId> of(JobId job, bool& visible) {
     if (job == 0) {
@@ -30,22 +37,16 @@ class Holders {
     const samples::Holder& holder = store_.holder(job);
     visible = caller_.sees(holder);
     if (!visible) return std::nullopt;
-    const auto [at, is_new] = ids_.try_emplace(job, 0);
-    if (is_new) {
-      at->second = table_.intern(settings_.grouping != nullptr ? settings_.grouping->group_of(holder, owner_of_) : holder);
-    }
-    return at->second;
+    return index_->of(job, holder, owner_of_);
   }
-  samples::HolderId of_told(const samples::Holder& holder) { return table_.intern(holder); }
-  const jobs::HolderTable& table() const { return table_; }
+  HolderIndex& index() { return *index_; }
 
  private:
   store::Reader& store_;
   const Caller& caller_;
-  const AnswerSettings& settings_;
-  const jobs::Grouping::OwnerOf& owner_of_;
-  jobs::HolderTable table_;
-  std::unordered_map<JobId, samples::HolderId> ids_;
+  jobs::Grouping::OwnerOf owner_of_;
+  HolderIndex own_;
+  HolderIndex* index_ = &own_;
 };
 
 // All GPUs with their cells; `seen`: the time of each job in them.
@@ -55,7 +56,7 @@ base::Status add_gpus(store::Reader& store, const AnswerSettings& settings, unit
   std::vector<store::GpuId> ids;
   for (const store::GpuTotal& total : totals) {
     if (ids.empty() || ids.back() != total.gpu) ids.push_back(total.gpu);
-    if (total.job != 0) seen[total.job] += rollups::totals_of(total.cell).allocated_seconds;
+    if (total.job != 0) seen[total.job] += static_cast<double>(total.cell.allocated_microseconds()) / 1e6;
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus(ids));
   std::map<store::GpuId, const store::GpuRecord*> by_id;
@@ -94,7 +95,7 @@ base::Result<Told> told_of(store::Reader& store, JobService* jobs, const AnswerS
     if (!model) model = rollups::time_of_model("", settings.fleet, unsaid);
     rollups::Cell cell;
     cell.absent(samples::AbsentReason::kNotSeen) = std::llround(*time.unseen_gpu_seconds * 1e6);
-    told.unseen.push_back(rollups::time_of_job(*model, {holders.of_told(time.holder), cell}, {}));
+    told.unseen.push_back(rollups::time_of_job(*model, {holders.index().of_told(time.holder), cell}, {}));
   }
   return told;
 }
@@ -106,7 +107,7 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_sums(window));
   SeenSeconds seen;
   for (const store::JobTotal& total : totals) {
-    if (total.job != 0) seen[total.job] += rollups::totals_of(total.cell).allocated_seconds;
+    if (total.job != 0) seen[total.job] += static_cast<double>(total.cell.allocated_microseconds()) / 1e6;
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const Told told, told_of(store, jobs, settings, window, seen, caller, holders, quality));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, store.members(window, std::nullopt));
@@ -134,8 +135,10 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
       use(*one.entry, one.total->job);
     }
   };
-  analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return holders.table().at(id); }, options,
-                                 quality);
+  const jobs::HolderTable& table = holders.index().table();
+  analysis::ReportOptions with_numbers = options;
+  with_numbers.group_numbers = &holders.index().groups();
+  analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return table.at(id); }, with_numbers, quality);
   for_all([&](const rollups::GpuTime& entry, JobId) { report.see_clock(entry); });
   for (const rollups::GpuTime& entry : told.unseen) report.see_clock(entry);
   for_all([&](rollups::GpuTime& entry, JobId job) {
@@ -166,8 +169,7 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
                                    "last, and not while it was silent for longer than rollup.gap");
   if (!caller.sees_all()) options.assumptions.emplace_back("only jobs that the caller may see");
   const bool needs_gpus = with_gpus || by == analysis::GroupBy::kHost || by == analysis::GroupBy::kGpu;
-  const jobs::Grouping::OwnerOf owner_of = jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf();
-  Holders holders(store, caller, settings, owner_of);
+  Holders holders(store, caller, settings, jobs);
   if (!needs_gpus) return report_of_jobs(store, settings, window, options, holders, jobs, caller, quality);
   rollups::Fleet fleet;
   fleet.window = window;
@@ -176,7 +178,7 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   FLOPSIGHT_ASSIGN_OR_RETURN(Told told, told_of(store, jobs, settings, window, seen, caller, holders, quality));
   if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
   std::move(told.unseen.begin(), told.unseen.end(), std::back_inserter(fleet.gpus));
-  analysis::Report report = analysis::build_report(fleet, holders.table(), std::move(quality), options);
+  analysis::Report report = analysis::build_report(fleet, holders.index().table(), std::move(quality), options);
   analysis::add_told_gpus(report, told.gpus);
   return report;
 }

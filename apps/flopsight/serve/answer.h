@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "serve/access.h"
+#include "serve/holder_index.h"
 #include "serve/job_service.h"
 #include "analysis/job_answer.h"
 #include "analysis/families.h"
@@ -30,6 +31,7 @@ struct AnswerSettings {
   std::shared_ptr<const analysis::FamilyRule> families;           // may be null
   std::shared_ptr<const std::vector<base::Regex>> known_wrong;    // may be null
   std::shared_ptr<const JobModels> models;                        // may be null
+  HolderIndex* holders = nullptr;  // from question to question; borrowed, used while the caller has the store; may be null
 };
 
 // The report of stored cells, by any grouping. `with_gpus`: also a row for each GPU, which reads every GPU's cells.

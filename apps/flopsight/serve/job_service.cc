@@ -157,7 +157,9 @@ Status JobService::keep_owners(const std::vector<store::PodOwner>& pods, units::
     if (everything) owners_told_ = now;
     for (const store::PodOwner& pod : pods) {
       const auto [at, is_new] = owners_.try_emplace({pod.name_space, pod.pod}, pod.owner);
-      if (is_new || everything || !(at->second == pod.owner)) told.push_back(pod);
+      const bool changed = is_new || !(at->second == pod.owner);
+      if (changed) ++owners_version_;
+      if (changed || everything) told.push_back(pod);
       at->second = pod.owner;
     }
   }
@@ -171,6 +173,11 @@ jobs::Grouping::OwnerOf JobService::owner_of() const {
         const auto at = owners_.find({name_space, pod});
         return at == owners_.end() ? std::nullopt : std::optional(at->second);
       };
+}
+
+std::uint64_t JobService::owners_version() const {
+  const std::scoped_lock lock(mutex_);
+  return owners_version_;
 }
 
 Result<std::vector<schedulers::Job>> JobService::runs_of(const samples::Holder& holder,

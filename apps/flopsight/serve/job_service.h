@@ -59,6 +59,8 @@ class JobService {
   base::Status keep_owners(const std::vector<store::PodOwner>& pods, units::Instant now);
   // For Grouping::group_of; the service outlives it.
   jobs::Grouping::OwnerOf owner_of() const;
+  // Grows whenever owner_of says something new.
+  std::uint64_t owners_version() const;
 
   // What a scheduler says that a job held in the window.
   struct Held {
@@ -104,6 +106,7 @@ class JobService {
   std::map<std::string, units::Instant> listed_;  // by cluster
   schedulers::HostGpus gpus_of_host_;
   units::Instant owners_told_;
+  std::uint64_t owners_version_ = 0;
   std::map<std::pair<std::string, std::string>, jobs::Owner> owners_;  // by namespace and pod
 };
 

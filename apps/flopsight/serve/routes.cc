@@ -238,8 +238,9 @@ ServerResponse Routes::write(const ServerRequest& request) {
   return response;
 }
 
-AnswerSettings Routes::answer_settings(const RouteSettings& settings) const {
+AnswerSettings Routes::answer_settings(const RouteSettings& settings) {
   AnswerSettings answers = *settings.answers;
+  answers.holders = &holders_;
   answers.simulated = ingest_.health().simulated;
   return answers;
 }

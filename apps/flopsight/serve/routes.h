@@ -60,7 +60,7 @@ class Routes {
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse mfu(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse job(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
-  AnswerSettings answer_settings(const RouteSettings& settings) const;
+  AnswerSettings answer_settings(const RouteSettings& settings);
 
   Ingest& ingest_;
   JobService& jobs_;
@@ -73,6 +73,7 @@ class Routes {
   mutable std::mutex mutex_;
   std::shared_ptr<const RouteSettings> settings_;
   mutable QueryCounters counters_;
+  HolderIndex holders_;  // used while a question has the store
   JobAudits audits_;
   std::atomic<bool> ready_{false};
 };
