@@ -205,6 +205,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   Command<AuditArguments, AuditTexts> audit(app, "audit", "is a reported MFU right, and if not, which mistake explains it", add_audit);
   Command<GemmArguments, GemmTexts> gemm(app, "gemm", "what tiles and waves cost: a matrix product, a model's, or those of a profiler's trace", add_gemm);
   Command<AgentArguments, AgentTexts> agent(app, "agent", "this machine's GPUs at /metrics, where there is a driver and no exporter", add_agent);
+  Command<TuneArguments, TuneTexts> tune(app, "tune", "what to change next and what it will bring: training or serving of a model", add_tune);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -228,8 +229,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (audit.app->parsed()) return checked(audit.arguments, "audit", set_audit(audit.arguments, audit.texts));
   if (gemm.app->parsed()) return checked(gemm.arguments, "gemm", set_gemm(gemm.arguments, gemm.texts));
   if (agent.app->parsed()) return checked(agent.arguments, "agent", set_agent(agent.arguments, agent.texts));
+  if (tune.app->parsed()) return checked(tune.arguments, "tune", set_tune(*tune.app, tune.arguments, tune.texts));
   if (!report.app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, audit, gemm, agent, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, audit, gemm, agent, tune, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_report(report.arguments, report.texts)) return *said;
   return report.arguments;

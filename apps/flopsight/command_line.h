@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/agent_options.h"
+#include "advisor/tune_options.h"
 #include "analysis/report.h"
 #include "serve/command_serve.h"
 #include "http_arguments.h"
@@ -60,7 +61,7 @@ struct Said {
 };
 
 using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
-                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, Said>;
+                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, TuneArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "agent/command_agent.h"
+#include "advisor/command_tune.h"
 #include "mfuaudit/command_audit.h"
 #include "command_docs.h"
 #include "import/command_import.h"
@@ -33,6 +34,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const AuditArguments* audit = std::get_if<AuditArguments>(&line)) return run_audit(*audit, env);
   if (const GemmArguments* gemm = std::get_if<GemmArguments>(&line)) return run_gemm(*gemm, env);
   if (const AgentArguments* agent = std::get_if<AgentArguments>(&line)) return run_agent(*agent, env);
+  if (const TuneArguments* tune = std::get_if<TuneArguments>(&line)) return run_tune(*tune, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

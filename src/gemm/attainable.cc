@@ -15,9 +15,6 @@ using base::Error;
 using base::ErrorCode;
 using catalog::Precision;
 
-constexpr double kBandwidthShare = 0.8;
-constexpr double kStartSeconds = 3e-6;
-
 struct Attainable {
   std::string_view model;  // a beginning of the catalogue's
   double sixteen_bit;
@@ -47,19 +44,31 @@ std::optional<double> attainable_ratio(const catalog::Device& device, Precision 
   return std::nullopt;
 }
 
-base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Tile& tile, Precision precision, const catalog::Device& device) {
+base::Result<units::Seconds> predicted_time(const Shape& shape, const Tile& tile, std::uint64_t splits, Precision precision, const catalog::Device& device,
+                                            double share_ratio) {
   const auto peak = device.peak(precision);
-  const auto share = attainable_ratio(device, precision);
-  if (!peak || !share || !device.memory_bandwidth || !device.sm_count) {
-    return Error{ErrorCode::kUnsupported, device.model + ", " + std::string(catalog::precision_name(precision)) + ": peak, published attainable share, bandwidth or SM count is not known"};
+  if (!peak || !device.memory_bandwidth || !device.sm_count) {
+    return Error{ErrorCode::kUnsupported, device.model + ", " + std::string(catalog::precision_name(precision)) + ": peak, bandwidth or SM count is not known"};
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const Quantized quantized, quantize(shape, tile, device.sm_count));
   const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
   const double in = element_bytes(precision), out = std::max(in, 2.0);
   const double bytes = static_cast<double>(shape.batch) * ((m * k + k * n) * in + m * n * out);
-  const double compute = quantized.executed_flops / (peak->value * *share * quantized.waves->efficiency_ratio);
-  const double memory = bytes / (device.memory_bandwidth->value * kBandwidthShare);
-  return units::FlopsPerSecond(quantized.theoretical_flops / (std::max(compute, memory) + kStartSeconds));
+  const double sms = *device.sm_count, ctas = static_cast<double>(quantized.ctas) * static_cast<double>(splits);
+  const double wave_efficiency = ctas / (std::ceil(ctas / sms) * sms);
+  const double compute = quantized.executed_flops / (peak->value * share_ratio * wave_efficiency);
+  const double memory = bytes / (device.memory_bandwidth->value * kBandwidthRatio);
+  return units::Seconds(std::max(compute, memory) + kStartSeconds);
+}
+
+base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Tile& tile, Precision precision, const catalog::Device& device) {
+  const auto share = attainable_ratio(device, precision);
+  if (!share) {
+    return Error{ErrorCode::kUnsupported, device.model + ", " + std::string(catalog::precision_name(precision)) + ": no attainable share of the peak is published"};
+  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const units::Seconds time, predicted_time(shape, tile, 1, precision, device, *share));
+  const double flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  return units::FlopsPerSecond(flops / time.value);
 }
 
 base::Result<std::vector<MeasuredRate>> read_measured_rates(std::string_view csv) {

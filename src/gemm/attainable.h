@@ -24,6 +24,14 @@ namespace flopsight::gemm {
 // Of the dense peak; nothing where none was published for the GPU and format.
 std::optional<double> attainable_ratio(const catalog::Device& device, catalog::Precision precision);
 
+// Time of one product, where `share_ratio` of the peak is attainable and k is split into `splits` parts, which together fill the SMs.
+// Errors: as predicted_rate() but for the share.
+base::Result<units::Seconds> predicted_time(const Shape& shape, const Tile& tile, std::uint64_t splits, catalog::Precision precision, const catalog::Device& device,
+                                            double share_ratio);
+// Bytes a second that kernels reach of the catalogue's bandwidth (0.8), and what a kernel takes to start (3 us).
+inline constexpr double kBandwidthRatio = 0.8;
+inline constexpr double kStartSeconds = 3e-6;
+
 // Useful FLOPs a second. Errors: as quantize(); kUnsupported where peak, attainable share, bandwidth or SM count is not known.
 base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Tile& tile, catalog::Precision precision, const catalog::Device& device);
 

@@ -1,0 +1,25 @@
+#include "advisor/command_tune.h"
+
+#include <ostream>
+
+#include "advisor/tune_answer.h"
+
+namespace flopsight::app {
+namespace {
+
+int failed(const base::Error& error, const char* action, const Env& env) {
+  env.err << "flopsight tune " << action << ": " << error.message << '\n';
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run_tune(const TuneArguments& arguments, const Env& env) {
+  const base::Result<TuneTrainAnswer> answer = tune_train(arguments.train, env);
+  if (!answer.ok()) return failed(answer.error(), "train", env);
+  const TuneFormat format = arguments.train.format;
+  env.out << (format == TuneFormat::kJson ? train_json(*answer) : format == TuneFormat::kHtml ? train_html(*answer) : train_table(*answer));
+  return kExitDone;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,145 @@
+#include "advisor/tune_answer.h"
+
+#include "base/csv.h"
+#include "base/text.h"
+#include "flopcount/model_file.h"
+#include "parse_file.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Status;
+
+constexpr std::size_t kLengthsMax = 1'000'000;
+
+Status choose_fabric(const TuneCommon& a, TuneGround& out) {
+  const auto reference = tuning::reference_fabric(*out.device);
+  if (!a.fabric.empty()) {
+    out.fabric = *tuning::find_fabric(a.fabric);
+  } else if (a.gpus == 1) {
+    out.fabric = *tuning::find_fabric("single-gpu");
+  } else if (reference) {
+    out.fabric = *reference;
+    out.assumptions.push_back("no --fabric: links of " + std::string(reference->name) + " (" + std::string(reference->what) + ")");
+  } else if (a.node_gpus && a.node_bytes_per_second) {
+    out.fabric = *tuning::find_fabric("pcie-gen4");
+    out.fabric.network_rate = units::BytesPerSecond(0);
+  } else {
+    return Error{ErrorCode::kInvalid, "--fabric: " + out.device->model + " has no reference system whose links could be assumed; name one, or say --node-gpus and --node-gb-per-second"};
+  }
+  if (a.node_gpus) out.fabric.node_gpus = *a.node_gpus;
+  if (a.node_bytes_per_second) out.fabric.node_rate = units::BytesPerSecond(*a.node_bytes_per_second);
+  if (a.network_bytes_per_second) out.fabric.network_rate = units::BytesPerSecond(*a.network_bytes_per_second);
+  if (a.gpus > out.fabric.node_gpus && out.fabric.network_rate.value <= 0) {
+    return Error{ErrorCode::kInvalid, "--gpus " + std::to_string(a.gpus) + ": more than the " + std::to_string(out.fabric.node_gpus) + " of a node, and no network is known; say --network-gb-per-second"};
+  }
+  return {};
+}
+
+base::Result<tuning::Histogram> read_lengths(std::string_view text) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const base::CsvTable table, base::parse_csv(text));
+  const int tokens = table.column("tokens"), count = table.column("count");
+  if (tokens < 0 || count < 0) return Error{ErrorCode::kInvalid, "line 1: expected the columns tokens and count"};
+  if (table.rows.size() > kLengthsMax) return Error{ErrorCode::kLimit, "more than " + std::to_string(kLengthsMax) + " lengths"};
+  tuning::Histogram out;
+  double documents = 0;
+  for (const base::CsvRow& row : table.rows) {
+    const auto length = base::parse_number(base::trim(row.fields[static_cast<std::size_t>(tokens)]));
+    const auto weight = base::parse_number(base::trim(row.fields[static_cast<std::size_t>(count)]));
+    if (!length || *length < 1 || *length > static_cast<double>(tuning::kSequenceTokensMax)) {
+      return Error{ErrorCode::kInvalid, "line " + std::to_string(row.line) + ", column tokens: expected 1 to " + std::to_string(tuning::kSequenceTokensMax)};
+    }
+    if (!weight || *weight < 0) return Error{ErrorCode::kInvalid, "line " + std::to_string(row.line) + ", column count: expected 0 or more"};
+    out.emplace_back(static_cast<std::uint64_t>(*length), *weight);
+    documents += *weight;
+  }
+  if (documents <= 0) return Error{ErrorCode::kInvalid, "no documents"};
+  return out;
+}
+
+void say_rates(const tuning::Rates& rates, const tuning::TrainSettings& s, std::vector<std::string>& out) {
+  char text[256];
+  bool assumed = false;
+  const double share = rates.attainable_ratio(s.precision, &assumed);
+  std::snprintf(text, sizeof text, "products reach %.1f %% of the dense peak at best (%s), and %.0f %% of that in a run (fitted to published ones)", 100 * share,
+                assumed ? "not published for this GPU and format: the median of those that are" : "published measurement", 100 * tuning::kSustainedRatio);
+  out.emplace_back(text);
+  const tuning::AttentionRate attention = rates.attention(s.attention);
+  if (s.attention != tuning::AttentionKernel::kStandard) {
+    std::snprintf(text, sizeof text, "attention kernels reach %.0f %% of the 16-bit peak forward and %.0f %% backward", 100 * attention.forward_ratio, 100 * attention.backward_ratio);
+    out.emplace_back(text);
+  }
+}
+
+}  // namespace
+
+Status read_ground(const TuneCommon& a, TuneGround& out) {
+  out.catalog = catalog::DeviceCatalog::builtin();
+  if (!a.catalog_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(out.catalog, parse_file(a.catalog_path, &catalog::DeviceCatalog::with_user_rows));
+  }
+  out.device = out.catalog.find(a.gpu);
+  if (out.device == nullptr) return Error{ErrorCode::kInvalid, "--gpu " + base::printable(a.gpu, 60) + ": not in the catalogue (flopsight docs gpus); --gpu-catalog adds one"};
+  FLOPSIGHT_RETURN_IF_ERROR(choose_fabric(a, out));
+  FLOPSIGHT_ASSIGN_OR_RETURN(out.model, read_model_file(a.config_path, {a.ignored_keys}));
+  if (out.model.shape.blocks == 0 || out.model.shape.vocab_size == 0) return Error{ErrorCode::kUnsupported, base::printable(a.config_path) + ": no language model, which is what this command is for"};
+  out.assumptions.insert(out.assumptions.end(), out.model.assumptions.begin(), out.model.assumptions.end());
+  if (out.model.vision) out.assumptions.emplace_back("tokens of text only: the vision tower takes memory, no time");
+  return {};
+}
+
+base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, const Env&) {
+  TuneGround ground;
+  FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
+  tuning::StepModel steps(ground.model, rates, ground.fabric);
+  tuning::TrainCase one;
+  one.settings = arguments.settings;
+  FLOPSIGHT_ASSIGN_OR_RETURN(one.step, steps.predict(one.settings));
+  one.memory = tuning::train_memory(ground.model, one.settings, *ground.device);
+  if (!arguments.lengths_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(one.lengths, parse_file(arguments.lengths_path, &read_lengths));
+  }
+  one.checkpoint_seconds = arguments.checkpoint_seconds;
+  one.checkpoint_interval_seconds = arguments.checkpoint_interval_seconds;
+  one.failure_seconds = arguments.failure_seconds;
+  one.restart_seconds = arguments.restart_seconds;
+  one.environment = arguments.environment;
+  one.usd_per_gpu_hour = arguments.usd_per_gpu_hour;
+
+  TuneTrainAnswer out;
+  out.arguments = arguments;
+  out.gpu = ground.device->model;
+  out.fabric = std::string(ground.fabric.name) + ": " + std::string(ground.fabric.what);
+  out.settings = one.settings;
+  out.step = one.step;
+  out.memory = one.memory;
+  out.findings = tuning::advise_training(steps, one);
+  if (arguments.search) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(tuning::SearchResult found, tuning::search_layouts(steps, one.settings));
+    out.layouts = std::move(found.best);
+    out.layouts_tried = found.tried_total;
+    out.layouts_fitting = found.fitting_total;
+  }
+  out.assumptions = ground.assumptions;
+  out.assumptions.insert(out.assumptions.end(), arguments.assumed.begin(), arguments.assumed.end());
+  say_rates(rates, one.settings, out.assumptions);
+  if (!arguments.usd_per_gpu_hour) out.assumptions.emplace_back("no --usd-per-gpu-hour: no gain in dollars");
+  return out;
+}
+
+std::vector<BreakdownPart> breakdown_parts(const tuning::Breakdown& b) {
+  return {{"compute", "products and attention", b.compute_seconds},
+          {"memory", "memory-bound kernels", b.memory_seconds},
+          {"tensor_parallel", "tensor-parallel messages", b.tensor_parallel_seconds},
+          {"context_parallel", "context-parallel messages", b.context_parallel_seconds},
+          {"expert_parallel", "expert-parallel messages", b.expert_parallel_seconds},
+          {"pipeline_bubble", "pipeline bubble", b.pipeline_bubble_seconds},
+          {"pipeline_parallel", "messages between stages", b.pipeline_parallel_seconds},
+          {"data_parallel", "gradients and weights", b.data_parallel_seconds},
+          {"host", "launches", b.host_seconds}};
+}
+
+}  // namespace flopsight::app

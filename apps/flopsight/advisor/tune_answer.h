@@ -1,0 +1,64 @@
+#pragma once
+// What `flopsight tune` says, before it is written down as a table, JSON or a page.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "catalog/devices.h"
+#include "env.h"
+#include "tuning/advice.h"
+#include "tuning/search.h"
+#include "advisor/tune_options.h"
+
+namespace flopsight::app {
+
+// GPU, links and model of a question.
+struct TuneGround {
+  catalog::DeviceCatalog catalog;
+  const catalog::Device* device = nullptr;  // of the catalogue
+  tuning::Fabric fabric;
+  flops::Model model;
+  std::vector<std::string> assumptions;
+};
+// Errors: of files; a GPU that is not known; links that have to be said.
+base::Status read_ground(const TuneCommon& arguments, TuneGround& out);
+
+struct TuneTrainAnswer {
+  TuneTrainArguments arguments;
+  std::string gpu;     // of the catalogue
+  std::string fabric;  // in words
+  tuning::TrainSettings settings;
+  tuning::Step step;
+  tuning::Memory memory;
+  tuning::Findings findings;
+  std::optional<tuning::Measured> measured;
+  std::vector<tuning::Found> layouts;  // with --search
+  std::uint64_t layouts_tried = 0;
+  std::uint64_t layouts_fitting = 0;
+  std::vector<std::string> assumptions;
+};
+base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, const Env& env);
+
+std::string train_json(const TuneTrainAnswer& answer);
+std::string train_table(const TuneTrainAnswer& answer);
+std::string train_html(const TuneTrainAnswer& answer);
+
+// Shared forms.
+struct BreakdownPart {
+  const char* key;   // of the contract
+  const char* name;
+  double seconds = 0;
+};
+std::vector<BreakdownPart> breakdown_parts(const tuning::Breakdown& breakdown);
+base::json::Object memory_json(const tuning::Memory& memory);
+base::json::Array advice_json(const tuning::Findings& findings);
+base::json::Array rejected_json(const tuning::Findings& findings);
+std::string memory_table(const tuning::Memory& memory);
+std::string advice_table(const tuning::Findings& findings);
+std::string seconds_text(double seconds);
+
+}  // namespace flopsight::app

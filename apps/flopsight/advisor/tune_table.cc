@@ -1,0 +1,113 @@
+#include <cstdio>
+
+#include "advisor/tune_answer.h"
+#include "views/text_table.h"
+
+namespace flopsight::app {
+namespace {
+
+namespace text_table = views::text_table;
+using text_table::Column;
+using text_table::kUnknownCell;
+
+constexpr double kGibibyte = 1073741824.0;
+
+std::string number(double value, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+std::string percent(double ratio) { return number(ratio * 100, "%.1f %%"); }
+
+void line(std::string& out, std::string_view name, const std::string& value) {
+  out += std::string(name) + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
+}
+
+std::string breakdown_table(const tuning::Step& step) {
+  std::vector<Column> columns = {{"where a step's time goes", {}, true}, {"seconds", {}, false}, {"share", {}, false}};
+  for (const BreakdownPart& part : breakdown_parts(step.breakdown)) {
+    if (part.seconds == 0) continue;
+    columns[0].cells.emplace_back(part.name);
+    columns[1].cells.push_back(number(part.seconds, "%.4f"));
+    columns[2].cells.push_back(percent(part.seconds / step.step_seconds()));
+  }
+  const std::size_t parts = columns[0].cells.size();
+  columns[0].cells.emplace_back("step");
+  columns[1].cells.push_back(number(step.step_seconds(), "%.4f"));
+  columns[2].cells.push_back(percent(1));
+  return "\n" + text_table::render(columns, parts);
+}
+
+std::string layouts_table(const TuneTrainAnswer& answer) {
+  std::string out = "\nquickest layouts of " + std::to_string(answer.layouts_fitting) + " that fit, of " + std::to_string(answer.layouts_tried) + " that divide\n";
+  std::vector<Column> columns = {{"layout", {}, true}, {"micro-batch", {}, false}, {"recompute", {}, true}, {"zero", {}, false}, {"step", {}, false}, {"MFU", {}, false}, {"GiB", {}, false}};
+  for (const tuning::Found& found : answer.layouts) {
+    const tuning::TrainSettings& s = found.settings;
+    columns[0].cells.push_back(tuning::layout_text(s.layout));
+    columns[1].cells.push_back(std::to_string(s.micro_batch));
+    columns[2].cells.emplace_back(tuning::recompute_name(s.recompute));
+    columns[3].cells.push_back(std::to_string(s.zero_stage));
+    columns[4].cells.push_back(seconds_text(found.step.step_seconds()));
+    columns[5].cells.push_back(percent(found.step.mfu_ratio));
+    columns[6].cells.push_back(number(found.memory.total_bytes() / kGibibyte, "%.1f"));
+  }
+  return out + text_table::render(columns, columns[0].cells.size());
+}
+
+}  // namespace
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 1) return number(seconds, "%.3f s");
+  return seconds >= 1e-3 ? number(seconds * 1e3, "%.2f ms") : number(seconds * 1e6, "%.1f us");
+}
+
+std::string memory_table(const tuning::Memory& m) {
+  std::vector<Column> columns = {{"memory of a GPU", {}, true}, {"GiB", {}, false}};
+  const std::pair<const char*, double> parts[] = {{"weights", m.weights_bytes}, {"gradients", m.gradients_bytes}, {"optimizer", m.optimizer_bytes},
+                                                  {"activations", m.activations_bytes}, {"KV cache", m.kv_cache_bytes}, {"reserved", m.reserved_bytes}};
+  for (const auto& part : parts) {
+    if (part.second <= 0) continue;
+    columns[0].cells.emplace_back(part.first);
+    columns[1].cells.push_back(number(part.second / kGibibyte, "%.2f"));
+  }
+  const std::size_t rows = columns[0].cells.size();
+  columns[0].cells.push_back(m.capacity_bytes ? "of " + number(*m.capacity_bytes / kGibibyte, "%.0f") : "in all");
+  columns[1].cells.push_back(number(m.total_bytes() / kGibibyte, "%.2f"));
+  std::string out = "\n" + text_table::render(columns, rows);
+  if (!m.over().empty()) out += "does not fit: " + m.over() + "\n";
+  if (!m.fits()) out += "whether it fits is not known: the catalogue has no memory size of this GPU\n";
+  return out;
+}
+
+std::string advice_table(const tuning::Findings& findings) {
+  std::string out = findings.advice.empty() ? "\nno change is predicted to gain anything\n" : "\nwhat to change next (each alone; gains do not add up)\n";
+  for (const tuning::Advice& a : findings.advice) {
+    out += "  " + (a.gain_ratio ? number(100 * *a.gain_ratio, "%+.1f %%") : std::string("not predicted")) + "  " + a.id + ": " + a.change;
+    if (a.usd_saved_per_day) out += number(*a.usd_saved_per_day, ", %.0f USD a day");
+    out += " (confidence " + std::string(tuning::confidence_name(a.confidence)) + ")\n";
+    if (!a.why.empty()) out += "      why: " + a.why + "\n";
+    if (!a.price.empty()) out += "      price: " + a.price + "\n";
+    out += "      source: " + a.source + "\n";
+  }
+  if (!findings.rejected.empty()) out += "\nnot advised\n";
+  for (const tuning::Rejected& r : findings.rejected) out += "  " + r.id + ": " + r.change + "\n      " + r.why + "\n";
+  return out;
+}
+
+std::string train_table(const TuneTrainAnswer& answer) {
+  const tuning::TrainSettings& s = answer.settings;
+  std::string out;
+  line(out, "GPUs", std::to_string(s.gpus) + " x " + answer.gpu + ", " + answer.fabric);
+  line(out, "layout", tuning::layout_text(s.layout) + "; " + std::to_string(s.accumulation()) + " micro-batches of " + std::to_string(s.micro_batch) + " x " + std::to_string(s.sequence_tokens) + " tokens");
+  line(out, "predicted step", seconds_text(answer.step.step_seconds()));
+  line(out, "tokens a second", number(answer.step.tokens_per_second, "%.0f") + ", " + number(answer.step.tokens_per_second / static_cast<double>(s.gpus), "%.0f") + " on a GPU");
+  line(out, "MFU", percent(answer.step.mfu_ratio) + " of the dense " + std::string(catalog::precision_name(s.precision)) + " peak");
+  line(out, "attainable OFU", percent(answer.step.attainable_ofu_ratio));
+  out += breakdown_table(answer.step) + memory_table(answer.memory);
+  if (answer.arguments.search) out += layouts_table(answer);
+  out += advice_table(answer.findings) + "\n";
+  for (const std::string& assumption : answer.assumptions) out += "assumed: " + assumption + "\n";
+  return out;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,125 @@
+#include "tuning/advice.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "tuning/advice_internal.h"
+
+namespace flopsight::tuning {
+namespace {
+
+// A contradiction is certain only beyond what shares of time are uncertain by.
+constexpr double kMarginRatio = 1.2;
+// The least that a tensor kernel keeps the tensor pipe busy: what attention kernels on Hopper reach.
+constexpr double kTensorBusyLeast = 0.35;
+
+std::optional<std::string> contradiction(const Measured& m, const Advice& advice) {
+  if (!advice.gain_ratio || *advice.gain_ratio <= 0) return std::nullopt;
+  const double saved = 1 - 1 / (1 + *advice.gain_ratio);
+  std::optional<double> most;
+  std::string seen;
+  switch (advice.saves) {
+    case Saves::kCompute:
+      if (m.tensor_active_ratio) {
+        most = *m.tensor_active_ratio / kTensorBusyLeast;
+        seen = "tensor pipes are active " + percent_text(*m.tensor_active_ratio) + " of the time";
+      }
+      break;
+    case Saves::kMemory:
+      if (m.tensor_idle_sm_busy_ratio) {
+        most = *m.tensor_idle_sm_busy_ratio;
+        seen = "SMs are busy without tensor pipes " + percent_text(*m.tensor_idle_sm_busy_ratio) + " of the time";
+      }
+      break;
+    case Saves::kIdle:
+      if (m.sm_idle_ratio) {
+        most = *m.sm_idle_ratio;
+        seen = "SMs are idle " + percent_text(*m.sm_idle_ratio) + " of the time";
+      }
+      break;
+    case Saves::kOther: break;
+  }
+  if (!most || saved <= *most * kMarginRatio) return std::nullopt;
+  return "the counters contradict it: it would save " + percent_text(saved) + " of the time, but " + seen;
+}
+
+}  // namespace
+
+std::string_view confidence_name(Confidence confidence) {
+  constexpr std::array<std::string_view, 3> kNames = {"low", "medium", "high"};
+  return kNames[static_cast<std::size_t>(confidence)];
+}
+
+std::string number_text(double value, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string percent_text(double ratio) { return number_text(100 * ratio, "%.1f %%"); }
+
+void advise(const Rules& rules, Advice advice, double gain_ratio) {
+  advice.gain_ratio = gain_ratio;
+  if (!advice.tokens_per_second) advice.tokens_per_second = rules.one.step.tokens_per_second * (1 + gain_ratio);
+  rules.out.advice.push_back(std::move(advice));
+}
+
+bool propose(const Rules& rules, const Change& change) {
+  const auto step = rules.steps.predict(change.settings);
+  if (!step.ok()) return false;
+  const bool fits = train_memory(rules.steps.model(), change.settings, rules.steps.rates().device()).fits().value_or(true);
+  const double gain = step->tokens_per_second / rules.one.step.tokens_per_second - 1;
+  const bool helps = fits && !rules.fits();
+  if (!fits || (gain < kGainLeastRatio && !helps)) return false;
+  Advice advice;
+  advice.id = change.id;
+  advice.change = change.what;
+  advice.tokens_per_second = step->tokens_per_second;
+  advice.step_seconds = step->step_seconds();
+  advice.confidence = change.confidence;
+  advice.why = helps ? "as it is, it does not fit into memory; with this it does" + (change.why.empty() ? std::string() : "; " + change.why) : change.why;
+  advice.price = change.price;
+  advice.source = change.source;
+  advice.saves = helps ? Saves::kOther : change.saves;
+  advise(rules, std::move(advice), gain);
+  return true;
+}
+
+Findings advise_training(StepModel& steps, const TrainCase& one) {
+  Findings out;
+  const Rules rules{steps, one, out};
+  using Rule = void (*)(const Rules&);
+  constexpr std::array<Rule, 19> kRules = {
+      advise_debug_flags, advise_micro_batch, advise_recompute, advise_precision, advise_fused_kernels, advise_attention, advise_optimizer,
+      advise_overlap, advise_sequence_parallel, advise_alignment, advise_accumulation, advise_layout, advise_placement, advise_algorithm,
+      advise_compression, advise_packing, advise_checkpoints, advise_power, advise_input};
+  for (const Rule rule : kRules) rule(rules);
+  if (one.measured) contradict(*one.measured, out);
+  finish(one.usd_per_gpu_hour, one.settings.gpus, out);
+  return out;
+}
+
+void contradict(const Measured& measured, Findings& findings) {
+  std::vector<Advice> kept;
+  for (Advice& advice : findings.advice) {
+    if (auto why = contradiction(measured, advice)) {
+      findings.rejected.push_back({advice.id, advice.change, std::move(*why)});
+    } else {
+      kept.push_back(std::move(advice));
+    }
+  }
+  findings.advice = std::move(kept);
+}
+
+void finish(const std::optional<double>& usd_per_gpu_hour, std::uint64_t gpus, Findings& findings) {
+  for (Advice& advice : findings.advice) {
+    if (usd_per_gpu_hour && advice.gain_ratio) advice.usd_saved_per_day = *usd_per_gpu_hour * static_cast<double>(gpus) * 24 * (1 - 1 / (1 + *advice.gain_ratio));
+  }
+  std::stable_sort(findings.advice.begin(), findings.advice.end(), [](const Advice& a, const Advice& b) {
+    if (a.gain_ratio.has_value() != b.gain_ratio.has_value()) return !a.gain_ratio.has_value();
+    return a.gain_ratio.value_or(0) > b.gain_ratio.value_or(0);
+  });
+}
+
+}  // namespace flopsight::tuning

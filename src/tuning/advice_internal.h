@@ -1,0 +1,62 @@
+#pragma once
+// What rules of training share: the case, and how a change of settings becomes advice.
+
+#include <string>
+
+#include "tuning/advice.h"
+
+namespace flopsight::tuning {
+
+inline constexpr double kGainLeastRatio = 0.005;  // below it a change is not worth a line
+
+struct Rules {
+  StepModel& steps;
+  const TrainCase& one;
+  Findings& out;
+
+  bool fits() const { return one.memory.fits().value_or(true); }
+  double share(double seconds) const { return seconds / one.step.step_seconds(); }
+};
+
+struct Change {
+  std::string id;
+  std::string what;
+  TrainSettings settings;
+  Confidence confidence = Confidence::kMedium;
+  std::string why;
+  std::string price;
+  std::string source;
+  Saves saves = Saves::kOther;
+};
+
+// Predicts the change; whether it became advice. It does not where it cannot be predicted, does not fit into memory, or gains less than
+// kGainLeastRatio, unless it makes a run fit that did not.
+bool propose(const Rules& rules, const Change& change);
+// The same for a gain that is known.
+void advise(const Rules& rules, Advice advice, double gain_ratio);
+std::string percent_text(double ratio);  // "12.3 %"
+std::string number_text(double value, const char* format);
+
+// Rules that change settings (advice_settings.cc, advice_layout.cc).
+void advise_micro_batch(const Rules& rules);
+void advise_recompute(const Rules& rules);
+void advise_precision(const Rules& rules);
+void advise_fused_kernels(const Rules& rules);
+void advise_attention(const Rules& rules);
+void advise_optimizer(const Rules& rules);
+void advise_overlap(const Rules& rules);
+void advise_sequence_parallel(const Rules& rules);
+void advise_alignment(const Rules& rules);
+void advise_accumulation(const Rules& rules);
+void advise_layout(const Rules& rules);
+void advise_placement(const Rules& rules);
+void advise_algorithm(const Rules& rules);
+void advise_compression(const Rules& rules);
+// Rules about the run around the step (advice_run.cc).
+void advise_packing(const Rules& rules);
+void advise_checkpoints(const Rules& rules);
+void advise_debug_flags(const Rules& rules);
+void advise_power(const Rules& rules);
+void advise_input(const Rules& rules);
+
+}  // namespace flopsight::tuning

@@ -1,0 +1,232 @@
+#include "tuning/memory.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace flopsight::tuning {
+namespace {
+
+using flops::Extra;
+using flops::Layer;
+using flops::Matmul;
+using flops::Operation;
+
+constexpr double kGibibyte = 1073741824.0;
+constexpr double kContextBytes = 1.4 * kGibibyte;
+constexpr double kFragmentationRatio = 0.05;
+constexpr double kEagerFactor = 28.0 / 17;
+constexpr double kLogitBytes = 6;
+constexpr double kScoreBytes = 5;  // of standard attention: scores, their softmax, a mask
+
+double number(std::uint64_t n) { return static_cast<double>(n); }
+
+ParameterShare share_of(const Layer& layer, const Layout& layout) {
+  ParameterShare out;
+  const double tensor = number(layout.tensor), expert = number(layout.expert);
+  for (const Matmul& m : layer.matmuls) {
+    const double all = number(m.in) * number(m.out) * number(m.stored);
+    const double cut = m.split == flops::Split::kNone ? 1 : tensor;
+    if (m.expert == flops::Expert::kRouted) {
+      out.routed_total += all / cut / expert;
+    } else {
+      out.dense_total += all / cut;
+    }
+  }
+  for (const flops::Vector& v : layer.vectors) {
+    const double cut = v.kind == Extra::kTokenEmbedding ? tensor : v.stored > 1 ? expert : 1;
+    out.dense_total += number(v.elements) * number(v.stored) / cut;
+  }
+  return out;
+}
+
+void add(ParameterShare& to, const ParameterShare& share, double times) {
+  to.dense_total += share.dense_total * times;
+  to.routed_total += share.routed_total * times;
+}
+
+// Elements kept in 16 bits for a token: `shared` are divided by tensor parallelism only where sequences are, `split` always.
+struct Kept {
+  double shared = 0;
+  double split = 0;
+};
+
+Kept kept_of(const Layer& layer) {
+  Kept out;
+  if (layer.matmuls.empty()) return out;
+  out.shared = 2 * number(layer.matmuls.front().in);  // of the norm: what it reads and what it writes
+  bool gated = false;
+  for (const Matmul& m : layer.matmuls) gated = gated || m.operation == Operation::kGate;
+  for (const Matmul& m : layer.matmuls) {
+    const double active = number(m.active);
+    switch (m.operation) {
+      case Operation::kUp:
+        out.split += active * number(m.out) * (gated ? 3 : 2);
+        if (m.expert == flops::Expert::kRouted) out.shared += active * number(m.in);
+        break;
+      case Operation::kRecurrentIn: out.split += number(m.out); break;
+      case Operation::kRecurrentOut: out.split += 2 * number(m.in); break;
+      case Operation::kQueryDown:
+      case Operation::kKeyValueDown: out.shared += number(m.out); break;
+      case Operation::kOutputGate: out.split += number(m.out); break;
+      default: break;
+    }
+  }
+  if (layer.attention) {
+    const flops::AttentionCore& core = *layer.attention;
+    out.split += number(core.heads) * number(core.qk_dim + core.v_dim) + number(core.kv_heads) * number(core.qk_dim + core.v_dim);
+  }
+  return out;
+}
+
+bool is_block(const Layer& layer) {
+  return layer.section != flops::Section::kVision && layer.section != flops::Section::kPrediction && layer.kind != flops::LayerKind::kEmbedding &&
+         layer.kind != flops::LayerKind::kHead && layer.kind != flops::LayerKind::kNorm;
+}
+
+struct BlockActivations {
+  double all_bytes = 0;   // of all blocks for a token
+  double input_bytes = 0;  // of what full recomputation keeps of all blocks
+  double blocks = 1;
+};
+
+BlockActivations block_activations(const flops::Model& model, const TrainSettings& s) {
+  BlockActivations out;
+  for (const Layer& layer : model.layers) {
+    if (is_block(layer)) out.all_bytes += number(layer.executed) * activation_bytes_per_token(model, layer, s);
+  }
+  out.blocks = std::max(1.0, number(model.shape.blocks));
+  out.input_bytes = out.blocks * 2 * number(model.shape.hidden_size) / (s.sequence_parallel ? number(s.layout.tensor) : 1);
+  return out;
+}
+
+double activations_of_stage(const flops::Model& model, const TrainSettings& s, bool first) {
+  const Layout& l = s.layout;
+  const double tokens = number(s.micro_batch) * number(s.sequence_tokens) / number(l.context);
+  const double micro_batches = number(s.accumulation());
+  const double p = number(l.pipeline), v = number(l.virtual_stages);
+  double held = 1;
+  if (l.pipeline > 1 && first) held = v > 1 ? p + (p - 1) / v : p;
+  held = std::min(held, std::max(1.0, micro_batches * (v > 1 ? v : 1)));
+  const BlockActivations blocks = block_activations(model, s);
+  const double kept = s.recompute == flops::Recompute::kFull ? blocks.input_bytes : blocks.all_bytes;
+  double bytes = held * tokens * kept / p;
+  if (s.recompute == flops::Recompute::kFull) bytes += tokens * blocks.all_bytes / blocks.blocks;
+  if (!first || l.pipeline == 1) bytes += tokens * kLogitBytes * number(model.shape.vocab_size) / number(l.tensor);
+  return bytes;
+}
+
+std::string gibibytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", bytes / kGibibyte);
+  return text;
+}
+
+Memory memory_of_stage(const flops::Model& model, const TrainSettings& s, bool first, bool last) {
+  const StateBytes state = state_bytes(s);
+  const StageParameters stage = stage_parameters(model, s.layout);
+  ParameterShare here = stage.blocks;
+  if (first) add(here, stage.embedding, 1);
+  if (last) add(here, stage.head, 1);
+  const double dense_over = number(s.layout.data * s.layout.context), routed_over = dense_over / number(s.layout.expert);
+  const auto divided = [&](double bytes, int from_stage) {
+    return s.zero_stage >= from_stage ? bytes * (here.dense_total / dense_over + here.routed_total / routed_over) : bytes * here.total();
+  };
+  Memory out;
+  out.weights_bytes = divided(state.weights_bytes, 3);
+  if (s.zero_stage >= 3 && dense_over > 1) {
+    const double blocks = std::max(1.0, number(model.shape.blocks) / number(s.layout.pipeline));
+    out.weights_bytes += 2 * state.weights_bytes * stage.blocks.total() / blocks;
+  }
+  out.gradients_bytes = divided(state.gradients_bytes, 2);
+  out.optimizer_bytes = divided(state.optimizer_bytes, 1);
+  out.activations_bytes = activations_of_stage(model, s, first);
+  reserve(out);
+  return out;
+}
+
+}  // namespace
+
+StateBytes state_bytes(const TrainSettings& s) {
+  const bool wide = s.precision == catalog::Precision::kFp32 || s.precision == catalog::Precision::kTf32;
+  const bool narrow = s.precision == catalog::Precision::kFp8 || s.precision == catalog::Precision::kFp4;
+  StateBytes out;
+  out.weights_bytes = wide ? 4 : narrow ? (s.narrow_weights ? 1 : 3) : 2;
+  out.gradients_bytes = wide || s.fp32_gradients ? 4 : 2;
+  switch (s.optimizer) {
+    case Optimizer::kAdam: out.optimizer_bytes = 8; break;
+    case Optimizer::kAdamBf16: out.optimizer_bytes = 4; break;
+    case Optimizer::kAdam8Bit: out.optimizer_bytes = 2; break;
+    case Optimizer::kSgdMomentum: out.optimizer_bytes = 4; break;
+    case Optimizer::kSgd: break;
+  }
+  if (s.fp32_master && !wide) out.optimizer_bytes += 4;
+  return out;
+}
+
+std::optional<bool> Memory::fits() const {
+  if (!capacity_bytes) return std::nullopt;
+  return total_bytes() <= *capacity_bytes;
+}
+
+std::string Memory::over() const {
+  if (fits().value_or(true)) return {};
+  std::string out = gibibytes(total_bytes()) + " GiB are needed, " + gibibytes(*capacity_bytes) + " GiB are there:";
+  const std::pair<const char*, double> parts[] = {{"weights", weights_bytes}, {"gradients", gradients_bytes}, {"optimizer", optimizer_bytes},
+                                                  {"activations", activations_bytes}, {"KV cache", kv_cache_bytes}, {"reserved", reserved_bytes}};
+  const char* comma = " ";
+  for (const auto& part : parts) {
+    if (part.second <= 0) continue;
+    out += std::string(comma) + part.first + " " + gibibytes(part.second);
+    comma = ", ";
+  }
+  return out;
+}
+
+std::optional<double> device_memory_bytes(const catalog::Device& device) {
+  if (device.memory_gigabytes.empty()) return std::nullopt;
+  return *std::min_element(device.memory_gigabytes.begin(), device.memory_gigabytes.end()) * kGibibyte;
+}
+
+void reserve(Memory& memory) {
+  const double used = memory.total_bytes() - memory.reserved_bytes;
+  memory.reserved_bytes = kContextBytes + kFragmentationRatio * used;
+}
+
+StageParameters stage_parameters(const flops::Model& model, const Layout& layout) {
+  StageParameters out;
+  for (const Layer& layer : model.layers) {
+    const ParameterShare share = share_of(layer, layout);
+    const double stored = number(layer.stored);
+    if (is_block(layer)) {
+      add(out.blocks, share, stored / number(layout.pipeline));
+    } else if (layer.kind == flops::LayerKind::kEmbedding || layer.section == flops::Section::kVision) {
+      add(out.embedding, share, stored);
+    } else {
+      add(out.head, share, stored);
+    }
+  }
+  return out;
+}
+
+double activation_bytes_per_token(const flops::Model& model, const Layer& layer, const TrainSettings& s) {
+  const Kept kept = kept_of(layer);
+  const double tensor = number(s.layout.tensor);
+  double bytes = 2 * (kept.shared / (s.sequence_parallel ? tensor : 1) + kept.split / tensor);
+  if (s.kernels == Kernels::kEager && model.shape.gated) bytes *= kEagerFactor;
+  if (layer.attention && s.attention == AttentionKernel::kStandard && s.recompute == flops::Recompute::kNone) {
+    bytes += kScoreBytes * number(layer.attention->heads) * number(s.sequence_tokens) / tensor;
+  }
+  return bytes;
+}
+
+Memory train_memory(const flops::Model& model, const TrainSettings& s, const catalog::Device& device) {
+  Memory first = memory_of_stage(model, s, true, s.layout.pipeline == 1);
+  if (s.layout.pipeline > 1) {
+    const Memory last = memory_of_stage(model, s, false, true);
+    if (last.total_bytes() > first.total_bytes()) first = last;
+  }
+  first.capacity_bytes = device_memory_bytes(device);
+  return first;
+}
+
+}  // namespace flopsight::tuning

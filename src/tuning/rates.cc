@@ -1,0 +1,57 @@
+#include "tuning/rates.h"
+
+#include "gemm/attainable.h"
+#include "gemm/tile_choice.h"
+
+namespace flopsight::tuning {
+namespace {
+
+using catalog::Precision;
+
+constexpr double kMedianShare16 = 0.78;
+constexpr double kMedianShare8 = 0.73;
+
+}  // namespace
+
+base::Result<Rates> Rates::of(const catalog::Device& device) {
+  Rates out;
+  out.device_ = &device;
+  if (!device.peak(Precision::kBf16) && device.peak(Precision::kFp16)) out.sixteen_bit_ = Precision::kFp16;
+  if (!device.peak(out.sixteen_bit_) || !device.memory_bandwidth || !device.sm_count) {
+    return base::Error{base::ErrorCode::kUnsupported, device.model + ": the catalogue has no 16-bit peak, bandwidth or number of SMs of it, so nothing can be predicted"};
+  }
+  return out;
+}
+
+double Rates::bandwidth_bytes_per_second() const { return device_->memory_bandwidth->value * gemm::kBandwidthRatio; }
+
+base::Result<double> Rates::peak_flops_per_second(Precision precision) const {
+  const auto peak = device_->peak(precision);
+  if (!peak) return base::Error{base::ErrorCode::kUnsupported, device_->model + " has no " + std::string(catalog::precision_name(precision)) + " peak in the catalogue"};
+  return peak->value;
+}
+
+double Rates::attainable_ratio(Precision precision, bool* is_assumed) const {
+  const auto published = gemm::attainable_ratio(*device_, precision);
+  if (is_assumed != nullptr) *is_assumed = !published;
+  if (published) return *published;
+  return gemm::element_bytes(precision) < 2 ? kMedianShare8 : kMedianShare16;
+}
+
+AttentionRate Rates::attention(AttentionKernel kernel) const {
+  const AttentionRate second = is_hopper_or_newer() ? AttentionRate{0.35, 0.35} : AttentionRate{0.70, 0.60};
+  if (kernel == AttentionKernel::kFlash1) return {second.forward_ratio / 2, second.backward_ratio / 2};
+  return kernel == AttentionKernel::kFlash3 && is_hopper_or_newer() ? AttentionRate{0.61, 0.53} : second;
+}
+
+base::Result<Rates::Product> Rates::product(std::uint64_t m, std::uint64_t n, std::uint64_t k, Precision precision) const {
+  const gemm::Shape shape{m, n, k, 1};
+  const gemm::ChosenTile chosen = gemm::choose_tile(shape, precision, *device_, device_->sm_count);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const units::Seconds time, gemm::predicted_time(shape, chosen.tile, chosen.splits, precision, *device_, attainable_ratio(precision)));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const gemm::Quantized quantized, gemm::quantize(shape, chosen.tile, device_->sm_count));
+  return Product{time.value, quantized.executed_flops};
+}
+
+bool Rates::is_hopper_or_newer() const { return device_->architecture == "Hopper" || device_->architecture.starts_with("Blackwell"); }
+
+}  // namespace flopsight::tuning

@@ -1,0 +1,107 @@
+#include "tuning/search.h"
+
+#include <algorithm>
+
+namespace flopsight::tuning {
+namespace {
+
+constexpr std::uint64_t kContextTokensLeast = 8192;
+constexpr std::uint64_t kPipelineMax = 64;
+constexpr std::uint64_t kVirtualMax = 16;
+constexpr std::uint64_t kContextMax = 64;
+
+std::vector<std::uint64_t> divisors(std::uint64_t n, std::uint64_t max) {
+  std::vector<std::uint64_t> out;
+  for (std::uint64_t d = 1; d <= std::min(n, max); ++d) {
+    if (n % d == 0) out.push_back(d);
+  }
+  return out;
+}
+
+std::vector<std::uint64_t> powers(std::uint64_t max) {
+  std::vector<std::uint64_t> out;
+  for (std::uint64_t d = 1; d <= max; d *= 2) out.push_back(d);
+  return out;
+}
+
+struct Search {
+  StepModel& steps;
+  const SearchOptions& options;
+  double capacity_bytes;
+  SearchResult result;
+
+  void keep(Found found) {
+    const auto quicker = [](const Found& a, const Found& b) { return a.step.step_seconds() < b.step.step_seconds(); };
+    result.best.insert(std::upper_bound(result.best.begin(), result.best.end(), found, quicker), std::move(found));
+    if (result.best.size() > options.keep) result.best.pop_back();
+  }
+
+  void try_one(const TrainSettings& s) {
+    if (!check_settings(steps.model(), s).ok()) return;
+    ++result.tried_total;
+    Memory memory = train_memory(steps.model(), s, steps.rates().device());
+    if (memory.total_bytes() > capacity_bytes) return;
+    const auto step = steps.predict(s);
+    if (!step.ok()) return;
+    ++result.fitting_total;
+    keep({s, *step, memory});
+  }
+
+  // Of recomputation only the least that fits can be the quickest.
+  void try_memory(TrainSettings s) {
+    const std::uint64_t sequences = s.global_batch / s.layout.data;
+    for (const std::uint64_t micro_batch : powers(std::min(options.micro_batch_max, sequences))) {
+      if (sequences % micro_batch != 0) continue;
+      s.micro_batch = micro_batch;
+      std::vector<int> stages = {1};
+      if (s.layout.pipeline == 1 && s.layout.data * s.layout.context > 1) stages.push_back(3);
+      for (const int stage : stages) {
+        s.zero_stage = stage;
+        for (const flops::Recompute recompute : {flops::Recompute::kNone, flops::Recompute::kFull}) {
+          s.recompute = recompute;
+          const std::uint64_t before = result.fitting_total;
+          try_one(s);
+          if (result.fitting_total > before) break;
+        }
+      }
+    }
+  }
+
+  void try_layouts(const TrainSettings& start) {
+    const flops::Model& model = steps.model();
+    const std::uint64_t experts = experts_of(model);
+    for (const std::uint64_t tensor : powers(std::min(steps.fabric().node_gpus, start.gpus))) {
+      for (const std::uint64_t pipeline : divisors(model.shape.blocks, std::min(kPipelineMax, start.gpus / tensor))) {
+        for (const std::uint64_t context : powers(std::min(kContextMax, std::max<std::uint64_t>(1, start.sequence_tokens / kContextTokensLeast)))) {
+          const std::uint64_t each = tensor * pipeline * context;
+          if (start.gpus % each != 0 || start.global_batch % (start.gpus / each) != 0) continue;
+          TrainSettings s = start;
+          s.layout = Layout{tensor, pipeline, 1, context, 1, start.gpus / each};
+          for (const std::uint64_t expert : experts == 0 ? std::vector<std::uint64_t>{1} : powers(std::min(experts, s.layout.context * s.layout.data))) {
+            s.layout.expert = expert;
+            for (const std::uint64_t stages : pipeline == 1 ? std::vector<std::uint64_t>{1} : divisors(model.shape.blocks / pipeline, kVirtualMax)) {
+              s.layout.virtual_stages = stages;
+              try_memory(s);
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+base::Result<SearchResult> search_layouts(StepModel& steps, const TrainSettings& start, const SearchOptions& options) {
+  const auto capacity = device_memory_bytes(steps.rates().device());
+  if (!capacity) return base::Error{base::ErrorCode::kUnsupported, steps.rates().device().model + ": the catalogue does not say how much memory it has"};
+  Search search{steps, options, *capacity, {}};
+  if (options.layouts) {
+    search.try_layouts(start);
+  } else {
+    search.try_memory(start);
+  }
+  return std::move(search.result);
+}
+
+}  // namespace flopsight::tuning

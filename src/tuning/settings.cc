@@ -1,0 +1,125 @@
+#include "tuning/settings.h"
+
+#include <algorithm>
+#include <array>
+
+namespace flopsight::tuning {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+constexpr std::array<std::string_view, 2> kKernels = {"eager", "fused"};
+constexpr std::array<std::string_view, 4> kAttentions = {"standard", "flash1", "flash2", "flash3"};
+constexpr std::array<std::string_view, 5> kOptimizers = {"adam", "adam-bf16", "adam8bit", "sgd-momentum", "sgd"};
+constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
+
+template <typename Enum, std::size_t kCount>
+std::optional<Enum> find_name(const std::array<std::string_view, kCount>& names, std::string_view text) {
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
+
+std::string text(std::uint64_t n) { return std::to_string(n); }
+
+Error wrong(std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; }
+
+base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
+  const Layout& l = s.layout;
+  const std::uint64_t product = l.tensor * l.pipeline * l.context * l.data;
+  if (product != s.gpus) {
+    return wrong("--tp " + text(l.tensor) + " x --pp " + text(l.pipeline) + " x --cp " + text(l.context) + " x --dp " + text(l.data) + " = " + text(product) +
+                 ", expected --gpus " + text(s.gpus));
+  }
+  if (l.virtual_stages > 1 && l.pipeline == 1) return wrong("--vp " + text(l.virtual_stages) + " needs --pp");
+  const std::uint64_t stages = l.pipeline * l.virtual_stages;
+  if (model.shape.blocks % stages != 0) {
+    return wrong("--pp " + text(l.pipeline) + (l.virtual_stages > 1 ? " x --vp " + text(l.virtual_stages) : "") + ": the model's " + text(model.shape.blocks) +
+                 " layers cannot be divided by " + text(stages));
+  }
+  if (model.shape.heads > 0 && model.shape.heads % l.tensor != 0) {
+    return wrong("--tp " + text(l.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
+  }
+  if (s.sequence_tokens % l.context != 0) return wrong("--cp " + text(l.context) + ": --seq-len " + text(s.sequence_tokens) + " cannot be divided by it");
+  if (l.expert == 1) return {};
+  const std::uint64_t experts = experts_of(model);
+  if (experts == 0) return wrong("--ep " + text(l.expert) + ": the model has no routed experts");
+  if (experts % l.expert != 0) return wrong("--ep " + text(l.expert) + ": the model's " + text(experts) + " experts cannot be divided by it");
+  if ((l.context * l.data) % l.expert != 0) {
+    return wrong("--ep " + text(l.expert) + ": the " + text(l.context * l.data) + " GPUs of --cp x --dp cannot be divided by it");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view kernels_name(Kernels kernels) { return kKernels[static_cast<std::size_t>(kernels)]; }
+std::string_view attention_kernel_name(AttentionKernel kernel) { return kAttentions[static_cast<std::size_t>(kernel)]; }
+std::string_view optimizer_name(Optimizer optimizer) { return kOptimizers[static_cast<std::size_t>(optimizer)]; }
+std::string_view recompute_name(flops::Recompute recompute) { return kRecomputes[static_cast<std::size_t>(recompute)]; }
+
+std::optional<Kernels> parse_kernels(std::string_view text) { return find_name<Kernels>(kKernels, text); }
+std::optional<AttentionKernel> parse_attention_kernel(std::string_view text) { return find_name<AttentionKernel>(kAttentions, text); }
+std::optional<Optimizer> parse_optimizer(std::string_view text) { return find_name<Optimizer>(kOptimizers, text); }
+std::optional<flops::Recompute> parse_recompute(std::string_view text) { return find_name<flops::Recompute>(kRecomputes, text); }
+
+bool is_training_precision(catalog::Precision precision) {
+  using P = catalog::Precision;
+  constexpr std::array<P, 6> kAll = {P::kFp32, P::kTf32, P::kFp16, P::kBf16, P::kFp8, P::kFp4};
+  return std::find(kAll.begin(), kAll.end(), precision) != kAll.end();
+}
+
+std::string layout_text(const Layout& l) {
+  std::string out = "tp " + text(l.tensor) + ", pp " + text(l.pipeline);
+  if (l.virtual_stages > 1) out += ", vp " + text(l.virtual_stages);
+  if (l.context > 1) out += ", cp " + text(l.context);
+  if (l.expert > 1) out += ", ep " + text(l.expert);
+  return out + ", dp " + text(l.data);
+}
+
+flops::Sequence TrainSettings::sequence() const {
+  flops::Sequence out;
+  out.tokens = sequence_tokens;
+  out.documents = document_tokens;
+  return out;
+}
+
+flops::Workload TrainSettings::workload() const {
+  flops::Workload out;
+  out.sequence = sequence();
+  out.prediction_steps = prediction_steps;
+  return out;
+}
+
+std::uint64_t experts_of(const flops::Model& model) {
+  std::uint64_t experts = 0;
+  for (const flops::Layer& layer : model.layers) {
+    for (const flops::Matmul& m : layer.matmuls) {
+      if (m.expert == flops::Expert::kRouted) experts = std::max(experts, m.stored);
+    }
+  }
+  return experts;
+}
+
+base::Status check_settings(const flops::Model& model, const TrainSettings& s) {
+  const Layout& l = s.layout;
+  for (const std::uint64_t degree : {s.gpus, l.tensor, l.pipeline, l.virtual_stages, l.context, l.expert, l.data}) {
+    if (degree == 0 || degree > kGpusMax) return wrong("a number of GPUs of " + text(degree) + ": expected 1 to " + text(kGpusMax));
+  }
+  if (s.sequence_tokens == 0 || s.sequence_tokens > kSequenceTokensMax) return wrong("--seq-len " + text(s.sequence_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
+  if (s.global_batch == 0 || s.global_batch > kBatchMax) return wrong("--global-batch " + text(s.global_batch) + ": expected 1 to " + text(kBatchMax));
+  if (s.micro_batch == 0 || s.micro_batch > s.global_batch) return wrong("--micro-batch " + text(s.micro_batch) + ": expected 1 to --global-batch " + text(s.global_batch));
+  if (s.zero_stage < 0 || s.zero_stage > kZeroStageMax) return wrong("--zero: expected 0, 1, 2 or 3");
+  if (s.prediction_steps > 0 && model.prediction_steps == 0) return wrong("--mtp " + text(s.prediction_steps) + ": the configuration has no multi-token prediction layers");
+  FLOPSIGHT_RETURN_IF_ERROR(check_degrees(model, s));
+  if (s.global_batch % (s.micro_batch * l.data) != 0) {
+    return wrong("--global-batch " + text(s.global_batch) + " cannot be divided by --micro-batch " + text(s.micro_batch) + " x " + text(l.data) + " data-parallel GPUs");
+  }
+  if (l.virtual_stages > 1 && s.accumulation() % l.pipeline != 0) {
+    return wrong("--vp " + text(l.virtual_stages) + ": interleaving needs micro-batches in multiples of --pp " + text(l.pipeline) + ", there are " + text(s.accumulation()));
+  }
+  return {};
+}
+
+}  // namespace flopsight::tuning
