@@ -44,7 +44,7 @@ void advise_layout(const Rules& rules) {
   if (!found.ok() || found->best.empty()) return;
   const Found& best = found->best.front();
   const double gain = best.step.tokens_per_second / rules.one.step.tokens_per_second - 1;
-  if (best.settings.layout == rules.one.settings.layout || (gain < kLayoutGainLeast && rules.fits())) return;
+  if (settings_text(best.settings) == settings_text(rules.one.settings) || (gain < kLayoutGainLeast && rules.fits())) return;
   const Breakdown &was = rules.one.step.breakdown, &is = best.step.breakdown;
   const auto messages = [](const Breakdown& b) {
     return b.tensor_parallel_seconds + b.data_parallel_seconds + b.context_parallel_seconds + b.expert_parallel_seconds + b.pipeline_parallel_seconds;

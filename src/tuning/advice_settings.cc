@@ -12,6 +12,7 @@ using flops::Recompute;
 
 constexpr std::uint64_t kAlignBytes = 16;        // of rows that wide loads can read
 constexpr std::uint64_t kEfficientBytes = 128;   // of rows that are read well
+constexpr double kOnceLeastRatio = 0.05;         // of a step, before another global batch is worth its price
 constexpr double kMisalignedFactor = 1.25;       // five sectors of 32 bytes touched instead of four
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
@@ -21,7 +22,8 @@ std::string text(std::uint64_t n) { return std::to_string(n); }
 void advise_micro_batch(const Rules& rules) {
   const TrainSettings& now = rules.one.settings;
   TrainSettings best = now;
-  double best_rate = rules.one.step.tokens_per_second * (1 + kGainLeastRatio);
+  // Where it does not fit as it is, the quickest that does.
+  double best_rate = rules.fits() ? rules.one.step.tokens_per_second * (1 + kGainLeastRatio) : 0;
   for (std::uint64_t size = 1; size <= 64; size *= 2) {
     TrainSettings s = now;
     s.micro_batch = size;
@@ -34,7 +36,7 @@ void advise_micro_batch(const Rules& rules) {
   if (best.micro_batch == now.micro_batch) return;
   const bool larger = best.micro_batch > now.micro_batch;
   propose(rules, {"micro_batch", "--micro-batch " + text(best.micro_batch) + " instead of " + text(now.micro_batch), best, Confidence::kMedium,
-                  larger ? "larger products fill tiles and waves better, and weights are gathered less often for each token"
+                  !rules.fits() ? "" : larger ? "larger products fill tiles and waves better, and weights are gathered less often for each token"
                          : "more micro-batches make the pipeline's bubble smaller",
                   "", "tile and wave model (arXiv 2401.14489); bubble (p-1)/(v*m+p-1) (arXiv 2104.04473)", larger ? Saves::kOther : Saves::kIdle});
 }
@@ -205,12 +207,14 @@ void advise_alignment(const Rules& rules) {
 void advise_accumulation(const Rules& rules) {
   const TrainSettings& now = rules.one.settings;
   const Breakdown& b = rules.one.step.breakdown;
-  const double once = b.data_parallel_seconds * (now.zero_stage >= 3 ? 0 : 1) + b.pipeline_bubble_seconds + rules.one.step.optimizer_seconds;
-  if (rules.share(once) < 0.05) return;
+  // Without what the last stage's head makes the others wait for, which comes with every micro-batch.
+  const double bubble = bubble_ratio(static_cast<double>(now.layout.pipeline), static_cast<double>(now.layout.virtual_stages), static_cast<double>(now.accumulation()));
+  const double once = b.data_parallel_seconds * (now.zero_stage >= 3 ? 0 : 1) + bubble * rules.one.step.step_seconds();
+  if (rules.share(once) < kOnceLeastRatio) return;
   TrainSettings s = now;
   s.global_batch = now.global_batch * 2;
   propose(rules, {"gradient_accumulation", "--global-batch " + text(s.global_batch) + ": twice as many micro-batches in a step", s, Confidence::kMedium,
-                  percent_text(rules.share(once)) + " of the step are there once however many micro-batches there are: exchange of gradients, bubble, optimizer; accumulation lowers "
+                  percent_text(rules.share(once)) + " of the step are there once however many micro-batches there are: exchange of gradients and bubble; accumulation lowers "
                   "traffic for each token, it does not raise it",
                   "another global batch: learning rate and schedule have to follow; the loss must be normalized by the tokens of the whole batch",
                   "T = m T_micro + exposed; arXiv 2104.04473", Saves::kIdle});

@@ -82,6 +82,7 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
   }
   out.device = out.catalog.find(a.gpu);
   if (out.device == nullptr) return Error{ErrorCode::kInvalid, "--gpu " + base::printable(a.gpu, 60) + ": not in the catalogue (flopsight docs gpus); --gpu-catalog adds one"};
+  if (const auto rates = tuning::Rates::of(*out.device); !rates.ok()) return rates.error();
   FLOPSIGHT_RETURN_IF_ERROR(choose_fabric(a, out));
   FLOPSIGHT_ASSIGN_OR_RETURN(out.model, read_model_file(a.config_path, {a.ignored_keys}));
   if (out.model.shape.blocks == 0 || out.model.shape.vocab_size == 0) return Error{ErrorCode::kUnsupported, base::printable(a.config_path) + ": no language model, which is what this command is for"};

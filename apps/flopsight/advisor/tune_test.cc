@@ -1,0 +1,172 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "test_support.h"
+
+namespace flopsight::app {
+namespace {
+
+using test::Answer;
+using test::find;
+using test::number;
+using test::run_program;
+using test::TempFolder;
+using test::text;
+
+std::string config(const std::string& name) { return FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/" + name + "_config.json"; }
+
+std::vector<std::string> train(std::vector<std::string> more = {}, const std::string& model = "made--Llama-3-8B") {
+  std::vector<std::string> arguments = {"tune", "train", "--config", config(model), "--gpu", "H100-SXM5-80GB", "--gpus", "8", "--seq-len", "4096", "--global-batch", "64"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+base::json::Value train_json(std::vector<std::string> more = {}, const std::string& model = "made--Llama-3-8B") {
+  more.insert(more.end(), {"--format", "json"});
+  const Answer answer = run_program(train(std::move(more), model));
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  auto parsed = base::json::parse(answer.out);
+  return parsed.ok() ? std::move(parsed).value() : base::json::Value();
+}
+
+TEST(TuneTrain, json_has_the_keys_of_the_contract) {
+  const auto out = train_json({"--usd-per-gpu-hour", "2"});
+  EXPECT_GT(number(out, "predicted.step_seconds"), 0);
+  EXPECT_NEAR(number(out, "predicted.tokens_per_second_per_gpu") * 8, number(out, "predicted.tokens_per_second"), 1e-6);
+  EXPECT_GT(number(out, "predicted.mfu_ratio"), 0.2);
+  EXPECT_GT(number(out, "predicted.attainable_ofu_ratio"), number(out, "predicted.mfu_ratio"));
+  double parts = 0;
+  for (const char* part : {"compute", "memory", "tensor_parallel", "pipeline_bubble", "data_parallel", "expert_parallel", "host", "context_parallel", "pipeline_parallel"}) {
+    parts += number(out, std::string("predicted.breakdown_seconds.") + part);
+  }
+  EXPECT_NEAR(parts, number(out, "predicted.step_seconds"), 1e-9);
+  double memory = 0;
+  for (const char* part : {"weights", "gradients", "optimizer", "activations", "kv_cache", "reserved"}) memory += number(out, std::string("memory_bytes_per_gpu.") + part);
+  EXPECT_NEAR(memory, number(out, "memory_bytes_per_gpu.total"), 1);
+  EXPECT_EQ(text(out, "fits"), "true");
+  EXPECT_EQ(text(out, "measured"), "null");
+  const auto advice = find(out, "advice", "id", "precision");
+  for (const char* key : {"change", "confidence", "why", "source"}) EXPECT_NE(text(advice, key), "null") << key;
+  EXPECT_GT(number(advice, "gain_ratio"), 0);
+  EXPECT_GT(number(advice, "usd_saved_per_day"), 0);
+  EXPECT_GT(number(advice, "predicted.tokens_per_second"), number(out, "predicted.tokens_per_second"));
+  EXPECT_TRUE(test::assumes(out, "no --fabric: links of dgx-h100"));
+  EXPECT_TRUE(test::assumes(out, "no --micro-batch"));
+}
+
+TEST(TuneTrain, what_does_not_fit_is_an_answer_and_not_a_failure) {
+  const auto out = train_json({"--micro-batch", "8"});
+  EXPECT_EQ(text(out, "fits"), "false");
+  EXPECT_NE(text(out, "over").find("GiB are needed, 80.0 GiB are there: weights"), std::string::npos);
+  EXPECT_NE(text(find(out, "advice", "id", "micro_batch"), "why").find("does not fit into memory"), std::string::npos);
+}
+
+TEST(TuneTrain, a_search_lists_layouts) {
+  const auto out = train_json({"--search"});
+  EXPECT_GE(test::count(out, "layouts"), 2u);
+  EXPECT_LE(number(out, "layouts.0.step_seconds"), number(out, "layouts.1.step_seconds"));
+  EXPECT_GE(number(out, "layouts_tried"), number(out, "layouts_fitting"));
+}
+
+TEST(TuneTrain, lengths_flags_and_checkpoints_become_advice) {
+  const TempFolder folder;
+  const auto out = train_json({"--lengths", folder.write("lengths.csv", "tokens,count\n512,3\n4096,1\n"), "--env", "CUDA_LAUNCH_BLOCKING=1", "--checkpoint-cost", "60s", "--checkpoint-interval", "2h", "--mtbf",
+                               "3h", "--restart-cost", "10m"});
+  EXPECT_GT(number(find(out, "advice", "id", "packing"), "gain_ratio"), 1);
+  EXPECT_EQ(text(find(out, "advice", "id", "debug_flag"), "gain_ratio"), "null");
+  EXPECT_GT(number(find(out, "advice", "id", "checkpoint_interval"), "gain_ratio"), 0.1);
+}
+
+TEST(TuneTrain, the_table_says_the_same) {
+  const Answer answer = run_program(train({"--micro-batch", "8"}));
+  EXPECT_EQ(answer.exit_code, 0);
+  for (const char* said : {"predicted step", "attainable OFU", "products and attention", "does not fit: ", "assumed: no --precision: BF16", "what to change next"}) {
+    EXPECT_NE(answer.out.find(said), std::string::npos) << said;
+  }
+}
+
+TEST(TuneTrain, the_page_draws_the_breakdown_and_escapes_names) {
+  const TempFolder folder;
+  const std::string path = folder.write("<b>&\"config.json", *base::read_file(config("made--Llama-3-8B")));
+  std::vector<std::string> arguments = train({"--format", "html"});
+  arguments[3] = path;
+  const Answer answer = run_program(arguments);
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_EQ(answer.out.rfind("<!doctype html>", 0), 0u);
+  EXPECT_NE(answer.out.find("<svg"), std::string::npos);
+  EXPECT_NE(answer.out.find("&lt;b&gt;&amp;&quot;config.json"), std::string::npos);
+  EXPECT_EQ(answer.out.find("<b>"), std::string::npos);
+  EXPECT_EQ(answer.out.find("http://"), std::string::npos) << "the page stands alone";
+}
+
+TEST(TuneTrain, a_gpu_without_a_reference_system_needs_links) {
+  std::vector<std::string> arguments = train();
+  arguments[5] = "L40S";
+  EXPECT_NE(run_program(arguments).err.find("--fabric: L40S has no reference system"), std::string::npos);
+  arguments.insert(arguments.end(), {"--fabric", "pcie-gen4"});
+  EXPECT_EQ(run_program(arguments).exit_code, 0);
+  arguments[7] = "1";
+  arguments.resize(12);
+  EXPECT_EQ(run_program(arguments).exit_code, 0) << "one GPU sends nothing";
+}
+
+TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
+  const TempFolder folder;
+  const auto without = [](const std::string& name) {
+    std::vector<std::string> arguments = train();
+    const auto at = std::find(arguments.begin(), arguments.end(), name);
+    arguments.erase(at, at + 2);
+    return arguments;
+  };
+  const auto with_gpu = [](const std::string& gpu) {
+    std::vector<std::string> arguments = train();
+    arguments[5] = gpu;
+    return arguments;
+  };
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"tune"}, "subcommand is required"},
+      {without("--config"), "--config: expected the config.json"},
+      {without("--gpu"), "--gpu: expected the name of a GPU; there is no default"},
+      {without("--gpus"), "--gpus: expected how many"},
+      {without("--seq-len"), "--seq-len: expected"},
+      {without("--global-batch"), "--global-batch: expected"},
+      {with_gpu("H9000"), "--gpu H9000: not in the catalogue"},
+      {with_gpu("A10G"), "the catalogue has no 16-bit peak"},
+      {train({"--tp", "3"}), "--tp 3 x --pp 1 x --cp 1 = 3 does not divide --gpus 8"},
+      {train({"--tp", "2", "--dp", "8"}), "= 16, expected --gpus 8"},
+      {train({"--pp", "8", "--vp", "3"}), "the model's 32 layers cannot be divided by 24"},
+      {train({"--global-batch", "65"}), "--global-batch"},
+      {train({"--ep", "2"}), "the model has no routed experts"},
+      {train({"--precision", "int4"}), "--precision int4: expected fp32, tf32, fp16, bf16, fp8 or fp4"},
+      {train({"--precision", "fp4"}), "H100-SXM5-80GB has no fp4 peak"},
+      {train({"--recompute", "some"}), "--recompute some: expected none, selective or full"},
+      {train({"--optimizer", "lion"}), "--optimizer lion: expected adam"},
+      {train({"--kernels", "fast"}), "--kernels fast: expected eager or fused"},
+      {train({"--attention", "flash9"}), "--attention flash9: expected standard"},
+      {train({"--overlap", "all"}), "--overlap all: expected none"},
+      {train({"--fabric", "token-ring"}), "--fabric token-ring: expected dgx-1v"},
+      {train({"--zero", "4"}), "--zero"},
+      {train({"--checkpoint-cost", "soon"}), "--checkpoint-cost soon: expected a duration"},
+      {train({"--env", "NAME"}), "--env NAME: expected NAME=value"},
+      {train({"--format", "xml"}), "--format xml: expected table, json or html"},
+      {train({"--lengths", folder.path() + "/none.csv"}), "none.csv"},
+      {train({"--lengths", folder.write("a.csv", "length\n1\n")}), "line 1: expected the columns tokens and count"},
+      {train({"--lengths", folder.write("b.csv", "tokens,count\n0,1\n")}), "line 2, column tokens"},
+      {train({"--lengths", folder.write("c.csv", "tokens,count\n8,-1\n")}), "line 2, column count"},
+      {train({"--lengths", folder.write("d.csv", "tokens,count\n8,0\n")}), "no documents"},
+      {train({"--mtp", "1"}), "has no multi-token prediction layers"},
+      {train({}, "made--ViT-B-16"), "no language model"},
+  };
+  for (const auto& [arguments, said] : cases) {
+    const Answer answer = run_program(arguments);
+    EXPECT_EQ(answer.exit_code, 2) << said;
+    EXPECT_EQ(answer.out, "") << said;
+    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
+  }
+}
+
+}  // namespace
+}  // namespace flopsight::app

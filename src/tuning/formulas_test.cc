@@ -1,0 +1,67 @@
+#include "tuning/formulas.h"
+
+#include <gtest/gtest.h>
+
+namespace flopsight::tuning {
+namespace {
+
+const std::vector<std::pair<std::uint64_t, double>> kLengths = {{256, .25}, {512, .25}, {1024, .25}, {2048, .15}, {4096, .10}};
+
+TEST(Formulas, padding_of_a_histogram) {
+  EXPECT_NEAR(padded_to_longest_ratio(kLengths), 3.5, 0.05);
+  EXPECT_NEAR(1 - 1 / padded_to_longest_ratio(kLengths), 0.716, 0.002);
+  EXPECT_NEAR(padded_in_batch_ratio(kLengths, 2), 1.47, 0.01);
+  EXPECT_NEAR(padded_in_batch_ratio(kLengths, 4), 2.06, 0.01);
+  EXPECT_NEAR(padded_in_batch_ratio(kLengths, 8), 2.67, 0.01);
+  EXPECT_NEAR(padded_in_batch_ratio(kLengths, 16), 3.18, 0.01);
+  EXPECT_NEAR(padded_in_batch_ratio(kLengths, 1), 1, 1e-12);
+}
+
+TEST(Formulas, first_fit_decreasing_fills_nearly_all) {
+  EXPECT_GT(packing_efficiency_ratio(kLengths, 4096), 0.95);
+  EXPECT_LE(packing_efficiency_ratio(kLengths, 4096), 1);
+  EXPECT_NEAR(packing_efficiency_ratio({{3000, 1}}, 4096), 3000.0 / 4096, 1e-3) << "two do not go into one";
+  EXPECT_NEAR(packing_efficiency_ratio({{9000, 1}}, 4096), 1, 1e-3) << "longer ones are cut";
+}
+
+TEST(Formulas, bubble) {
+  EXPECT_NEAR(bubble_ratio(8, 1, 8), 0.467, 0.001);
+  EXPECT_NEAR(bubble_ratio(8, 1, 32), 0.179, 0.001);
+  EXPECT_NEAR(bubble_ratio(8, 4, 32), 0.052, 0.001);
+}
+
+TEST(Formulas, checkpoints_of_llama_3) {
+  const double failure = 3.09 * 3600;
+  EXPECT_NEAR(young_interval_seconds(5, failure), 334, 1);
+  EXPECT_NEAR(daly_interval_seconds(5, failure), 330, 1);
+  EXPECT_NEAR(daly_interval_seconds(30, failure), 797, 1);
+  EXPECT_NEAR(daly_interval_seconds(60, failure), 1116, 2);
+  EXPECT_NEAR(young_interval_seconds(300, failure), 2585, 3);
+  EXPECT_NEAR(daly_interval_seconds(300, failure), 2389, 3);
+  EXPECT_NEAR(productive_ratio(60, 1156, 600, failure), 0.842, 0.002);
+}
+
+TEST(Formulas, speculative_decoding_counts_the_bonus_token) {
+  EXPECT_NEAR(speculative_speedup_ratio(0.8, 3, 0.05, 1), 2.57, 0.01);
+  EXPECT_NEAR(speculative_speedup_ratio(0.8, 5, 0.05, 1), 2.95, 0.01);
+  EXPECT_NEAR(speculative_speedup_ratio(0.8, 5, 0.2, 1), 1.84, 0.01);
+  EXPECT_NEAR(speculative_speedup_ratio(0.6, 5, 0.2, 1), 1.19, 0.01);
+  EXPECT_NEAR(speculative_speedup_ratio(0.8, 4, 0.1, 1), 2.40, 0.01);
+  EXPECT_LT(speculative_speedup_ratio(0.8, 5, 0.2, 6), 1) << "compute-bound: verifying costs as much as decoding";
+  EXPECT_EQ(speculative_tokens_total(1, 4), 5);
+}
+
+TEST(Formulas, experts_that_a_batch_touches) {
+  EXPECT_NEAR(experts_touched_total(128, 8, 1), 8, 1e-9);
+  EXPECT_NEAR(experts_touched_total(128, 8, 8), 52, 1);
+  EXPECT_NEAR(experts_touched_total(128, 8, 32), 112, 1);
+  EXPECT_NEAR(experts_touched_total(256, 8, 128), 252, 1);
+}
+
+TEST(Formulas, traffic_of_top_k) {
+  EXPECT_NEAR(top_k_traffic_ratio(1.0 / 64, 64, 4), 1, 1e-9) << "break-even at 1/n with FP32";
+  EXPECT_GT(top_k_traffic_ratio(0.05, 64, 2), 1);
+}
+
+}  // namespace
+}  // namespace flopsight::tuning
