@@ -17,6 +17,10 @@ constexpr double kNvlinkHopSeconds = 3.4e-6;
 constexpr double kPcieHopSeconds = 5.7e-6;
 constexpr double kNetworkHopSeconds = 14e-6;
 constexpr double kBaseSeconds = 8.4e-6;
+constexpr double kLowNvlinkHopSeconds = 0.6e-6;
+constexpr double kLowPcieHopSeconds = 1.0e-6;
+constexpr double kLowNetworkHopSeconds = 2.7e-6;
+constexpr double kLowBaseSeconds = 6.6e-6;
 
 constexpr std::string_view kDatasheet = "datasheets of the systems; Bekman, ml-engineering, network chapter";
 
@@ -125,6 +129,14 @@ Chosen all_reduce_time(const Fabric& fabric, const Group& group, Bytes bytes) {
     if (time < best.time) best = {algorithm, time};
   }
   return best;
+}
+
+Seconds small_all_reduce_time(const Fabric& fabric, const Group& group, Bytes bytes) {
+  if (group.count <= 1) return Seconds(0);
+  const double hops = 2 * static_cast<double>(group.count - 1), across = group.nodes() > 1 ? 2 * static_cast<double>(group.nodes()) : 0;
+  const double latency = kLowBaseSeconds + std::max(0.0, hops - across) * (fabric.is_nvlink ? kLowNvlinkHopSeconds : kLowPcieHopSeconds) + across * kLowNetworkHopSeconds;
+  const double low = latency + 2 * part(group) * bytes.value / (ring_rate(fabric, group) / 2);
+  return Seconds(std::min(low, all_reduce_time(fabric, group, bytes).time.value));
 }
 
 Seconds gather_time(const Fabric& fabric, const Group& group, Bytes bytes) {

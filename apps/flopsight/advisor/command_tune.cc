@@ -15,6 +15,13 @@ int failed(const base::Error& error, const char* action, const Env& env) {
 }  // namespace
 
 int run_tune(const TuneArguments& arguments, const Env& env) {
+  if (arguments.action == TuneArguments::Action::kServe) {
+    const base::Result<TuneServeAnswer> answer = tune_serve(arguments.serve);
+    if (!answer.ok()) return failed(answer.error(), "serve", env);
+    const TuneFormat format = arguments.serve.format;
+    env.out << (format == TuneFormat::kJson ? serve_json(*answer) : format == TuneFormat::kHtml ? serve_html(*answer) : serve_table(*answer));
+    return kExitDone;
+  }
   const base::Result<TuneTrainAnswer> answer = tune_train(arguments.train, env);
   if (!answer.ok()) return failed(answer.error(), "train", env);
   const TuneFormat format = arguments.train.format;

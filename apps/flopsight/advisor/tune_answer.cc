@@ -38,6 +38,22 @@ Status choose_fabric(const TuneCommon& a, TuneGround& out) {
   return {};
 }
 
+void say_rates(const tuning::Rates& rates, const tuning::TrainSettings& s, std::vector<std::string>& out) {
+  char text[256];
+  bool assumed = false;
+  const double share = rates.attainable_ratio(s.precision, &assumed);
+  std::snprintf(text, sizeof text, "products reach %.1f %% of the dense peak at best (%s), and %.0f %% of that in a run (fitted to published ones)", 100 * share,
+                assumed ? "not published for this GPU and format: the median of those that are" : "published measurement", 100 * tuning::kSustainedRatio);
+  out.emplace_back(text);
+  const tuning::AttentionRate attention = rates.attention(s.attention);
+  if (s.attention != tuning::AttentionKernel::kStandard) {
+    std::snprintf(text, sizeof text, "attention kernels reach %.0f %% of the 16-bit peak forward and %.0f %% backward", 100 * attention.forward_ratio, 100 * attention.backward_ratio);
+    out.emplace_back(text);
+  }
+}
+
+}  // namespace
+
 base::Result<tuning::Histogram> read_lengths(std::string_view text) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const base::CsvTable table, base::parse_csv(text));
   const int tokens = table.column("tokens"), count = table.column("count");
@@ -59,21 +75,7 @@ base::Result<tuning::Histogram> read_lengths(std::string_view text) {
   return out;
 }
 
-void say_rates(const tuning::Rates& rates, const tuning::TrainSettings& s, std::vector<std::string>& out) {
-  char text[256];
-  bool assumed = false;
-  const double share = rates.attainable_ratio(s.precision, &assumed);
-  std::snprintf(text, sizeof text, "products reach %.1f %% of the dense peak at best (%s), and %.0f %% of that in a run (fitted to published ones)", 100 * share,
-                assumed ? "not published for this GPU and format: the median of those that are" : "published measurement", 100 * tuning::kSustainedRatio);
-  out.emplace_back(text);
-  const tuning::AttentionRate attention = rates.attention(s.attention);
-  if (s.attention != tuning::AttentionKernel::kStandard) {
-    std::snprintf(text, sizeof text, "attention kernels reach %.0f %% of the 16-bit peak forward and %.0f %% backward", 100 * attention.forward_ratio, 100 * attention.backward_ratio);
-    out.emplace_back(text);
-  }
-}
-
-}  // namespace
+std::string fabric_text(const tuning::Fabric& fabric) { return std::string(fabric.name) + ": " + std::string(fabric.what); }
 
 Status read_ground(const TuneCommon& a, TuneGround& out) {
   out.catalog = catalog::DeviceCatalog::builtin();
@@ -113,7 +115,7 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   TuneTrainAnswer out;
   out.arguments = arguments;
   out.gpu = ground.device->model;
-  out.fabric = std::string(ground.fabric.name) + ": " + std::string(ground.fabric.what);
+  out.fabric = fabric_text(ground.fabric);
   out.settings = one.settings;
   out.step = one.step;
   out.memory = one.memory;

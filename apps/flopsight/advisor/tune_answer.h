@@ -43,6 +43,24 @@ struct TuneTrainAnswer {
 };
 base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, const Env& env);
 
+struct TuneServeAnswer {
+  TuneServeArguments arguments;
+  std::string gpu;
+  std::string fabric;
+  tuning::Serving serving;
+  tuning::Findings findings;
+  std::optional<double> usd_per_million_tokens;  // of output
+  std::vector<std::string> assumptions;
+
+  // Whether the weights fit, and at least one request beside them; nothing where the memory is not known.
+  std::optional<bool> fits() const;
+  std::string over() const;  // empty where it fits
+};
+base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments);
+std::string serve_json(const TuneServeAnswer& answer);
+std::string serve_table(const TuneServeAnswer& answer);
+std::string serve_html(const TuneServeAnswer& answer);
+
 std::string train_json(const TuneTrainAnswer& answer);
 std::string train_table(const TuneTrainAnswer& answer);
 std::string train_html(const TuneTrainAnswer& answer);
@@ -54,9 +72,13 @@ struct BreakdownPart {
   double seconds = 0;
 };
 std::vector<BreakdownPart> breakdown_parts(const tuning::Breakdown& breakdown);
+base::json::Object breakdown_json(const tuning::Breakdown& breakdown);
+base::Result<tuning::Histogram> read_lengths(std::string_view text);  // CSV: tokens,count
+std::string fabric_text(const tuning::Fabric& fabric);
 base::json::Object memory_json(const tuning::Memory& memory);
 base::json::Array advice_json(const tuning::Findings& findings);
 base::json::Array rejected_json(const tuning::Findings& findings);
+std::string breakdown_table(const char* head, const tuning::Breakdown& breakdown, const char* whole);
 std::string memory_table(const tuning::Memory& memory);
 std::string advice_table(const tuning::Findings& findings);
 std::string seconds_text(double seconds);

@@ -5,12 +5,6 @@ namespace {
 
 namespace json = base::json;
 
-json::Object breakdown_json(const tuning::Breakdown& breakdown) {
-  json::Object out;
-  for (const BreakdownPart& part : breakdown_parts(breakdown)) out.emplace_back(part.key, part.seconds);
-  return out;
-}
-
 json::Object layout_json(const tuning::TrainSettings& s) {
   return {{"tp", s.layout.tensor},        {"pp", s.layout.pipeline}, {"vp", s.layout.virtual_stages}, {"cp", s.layout.context},
           {"ep", s.layout.expert},        {"dp", s.layout.data},     {"micro_batch", s.micro_batch},  {"micro_batches", s.accumulation()},
@@ -56,6 +50,12 @@ json::Array layouts_json(const TuneTrainAnswer& answer) {
 }
 
 }  // namespace
+
+json::Object breakdown_json(const tuning::Breakdown& breakdown) {
+  json::Object out;
+  for (const BreakdownPart& part : breakdown_parts(breakdown)) out.emplace_back(part.key, part.seconds);
+  return out;
+}
 
 json::Object memory_json(const tuning::Memory& m) {
   return {{"weights", m.weights_bytes},       {"gradients", m.gradients_bytes}, {"optimizer", m.optimizer_bytes}, {"activations", m.activations_bytes},

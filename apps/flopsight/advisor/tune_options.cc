@@ -52,11 +52,12 @@ std::optional<std::string> set_tune_common(TuneCommon& a, const TuneCommonTexts&
 void add_tune(CLI::App& app, TuneArguments& a, TuneTexts& t) {
   app.require_subcommand(1, 1);
   add_tune_train(*app.add_subcommand("train", "training: predicted step time by part, memory, and what to change next"), a.train, t.train);
+  add_tune_serve(*app.add_subcommand("serve", "inference: latency, throughput, memory, and what to change next"), a.serve, t.serve);
 }
 
-std::optional<std::string> set_tune(const CLI::App&, TuneArguments& a, const TuneTexts& t) {
-  a.action = TuneArguments::Action::kTrain;
-  return set_tune_train(a.train, t.train);
+std::optional<std::string> set_tune(const CLI::App& app, TuneArguments& a, const TuneTexts& t) {
+  a.action = app.got_subcommand("serve") ? TuneArguments::Action::kServe : TuneArguments::Action::kTrain;
+  return a.action == TuneArguments::Action::kServe ? set_tune_serve(a.serve, t.serve) : set_tune_train(a.train, t.train);
 }
 
 }  // namespace flopsight::app

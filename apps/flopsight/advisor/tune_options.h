@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tuning/serving.h"
 #include "tuning/settings.h"
 #include "units/time.h"
 
@@ -44,10 +45,17 @@ struct TuneTrainArguments : TuneCommon {
   std::vector<std::string> environment;
 };
 
+struct TuneServeArguments : TuneCommon {
+  tuning::ServeSettings settings;
+  std::vector<std::string> assumed;
+  std::string lengths_path;
+};
+
 struct TuneArguments {
-  enum class Action { kTrain };
+  enum class Action { kTrain, kServe };
   Action action = Action::kTrain;
   TuneTrainArguments train;
+  TuneServeArguments serve;
 };
 
 // As text; turned into settings after parsing.
@@ -61,8 +69,15 @@ struct TuneTrainTexts : TuneCommonTexts {
   std::string precision, recompute, optimizer, kernels, attention, overlap, checkpoint, interval, failure, restart;
   bool fp32_gradients = false, no_master = false, narrow_weights = false, no_sequence_parallel = false;
 };
+struct TuneServeTexts : TuneCommonTexts {
+  std::optional<std::uint64_t> gpus, input, output, concurrency, tensor, expert, block, tokens_max, chunk, drafted;
+  std::optional<double> prefix, acceptance, draft_cost;
+  std::string precision, cache, attention, batching;
+  bool no_graphs = false;
+};
 struct TuneTexts {
   TuneTrainTexts train;
+  TuneServeTexts serve;
 };
 
 void add_tune(CLI::App& app, TuneArguments& arguments, TuneTexts& texts);
@@ -75,5 +90,7 @@ void add_tune_common(CLI::App& app, TuneCommon& arguments, TuneCommonTexts& text
 std::optional<std::string> set_tune_common(TuneCommon& arguments, const TuneCommonTexts& texts, const std::optional<std::uint64_t>& gpus);
 void add_tune_train(CLI::App& app, TuneTrainArguments& arguments, TuneTrainTexts& texts);
 std::optional<std::string> set_tune_train(TuneTrainArguments& arguments, const TuneTrainTexts& texts);
+void add_tune_serve(CLI::App& app, TuneServeArguments& arguments, TuneServeTexts& texts);
+std::optional<std::string> set_tune_serve(TuneServeArguments& arguments, const TuneServeTexts& texts);
 
 }  // namespace flopsight::app

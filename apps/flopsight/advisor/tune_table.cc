@@ -23,21 +23,6 @@ void line(std::string& out, std::string_view name, const std::string& value) {
   out += std::string(name) + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
 }
 
-std::string breakdown_table(const tuning::Step& step) {
-  std::vector<Column> columns = {{"where a step's time goes", {}, true}, {"seconds", {}, false}, {"share", {}, false}};
-  for (const BreakdownPart& part : breakdown_parts(step.breakdown)) {
-    if (part.seconds == 0) continue;
-    columns[0].cells.emplace_back(part.name);
-    columns[1].cells.push_back(number(part.seconds, "%.4f"));
-    columns[2].cells.push_back(percent(part.seconds / step.step_seconds()));
-  }
-  const std::size_t parts = columns[0].cells.size();
-  columns[0].cells.emplace_back("step");
-  columns[1].cells.push_back(number(step.step_seconds(), "%.4f"));
-  columns[2].cells.push_back(percent(1));
-  return "\n" + text_table::render(columns, parts);
-}
-
 std::string layouts_table(const TuneTrainAnswer& answer) {
   std::string out = "\nquickest layouts of " + std::to_string(answer.layouts_fitting) + " that fit, of " + std::to_string(answer.layouts_tried) + " that divide\n";
   std::vector<Column> columns = {{"layout", {}, true}, {"micro-batch", {}, false}, {"recompute", {}, true}, {"zero", {}, false}, {"step", {}, false}, {"MFU", {}, false}, {"GiB", {}, false}};
@@ -59,6 +44,22 @@ std::string layouts_table(const TuneTrainAnswer& answer) {
 std::string seconds_text(double seconds) {
   if (seconds >= 1) return number(seconds, "%.3f s");
   return seconds >= 1e-3 ? number(seconds * 1e3, "%.2f ms") : number(seconds * 1e6, "%.1f us");
+}
+
+std::string breakdown_table(const char* head, const tuning::Breakdown& breakdown, const char* whole) {
+  std::vector<Column> columns = {{head, {}, true}, {"seconds", {}, false}, {"share", {}, false}};
+  const double total = breakdown.total_seconds();
+  for (const BreakdownPart& part : breakdown_parts(breakdown)) {
+    if (part.seconds == 0) continue;
+    columns[0].cells.emplace_back(part.name);
+    columns[1].cells.push_back(number(part.seconds, "%.5f"));
+    columns[2].cells.push_back(percent(part.seconds / total));
+  }
+  const std::size_t parts = columns[0].cells.size();
+  columns[0].cells.emplace_back(whole);
+  columns[1].cells.push_back(number(total, "%.5f"));
+  columns[2].cells.push_back(percent(1));
+  return "\n" + text_table::render(columns, parts);
 }
 
 std::string memory_table(const tuning::Memory& m) {
@@ -103,7 +104,7 @@ std::string train_table(const TuneTrainAnswer& answer) {
   line(out, "tokens a second", number(answer.step.tokens_per_second, "%.0f") + ", " + number(answer.step.tokens_per_second / static_cast<double>(s.gpus), "%.0f") + " on a GPU");
   line(out, "MFU", percent(answer.step.mfu_ratio) + " of the dense " + std::string(catalog::precision_name(s.precision)) + " peak");
   line(out, "attainable OFU", percent(answer.step.attainable_ofu_ratio));
-  out += breakdown_table(answer.step) + memory_table(answer.memory);
+  out += breakdown_table("where a step's time goes", answer.step.breakdown, "step") + memory_table(answer.memory);
   if (answer.arguments.search) out += layouts_table(answer);
   out += advice_table(answer.findings) + "\n";
   for (const std::string& assumption : answer.assumptions) out += "assumed: " + assumption + "\n";

@@ -1,0 +1,362 @@
+#include "tuning/serving.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "flops/gemms.h"
+#include "gemm/attainable.h"
+#include "tuning/formulas.h"
+
+namespace flopsight::tuning {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using catalog::Precision;
+using units::Bytes;
+
+constexpr std::array<std::string_view, 6> kWeights = {"bf16", "fp8", "int8", "int8-weights", "int4-weights", "fp4"};
+constexpr std::array<double, 6> kWeightBytes = {2, 1, 1, 1, 4.16 / 8, 0.5};
+constexpr std::array<std::string_view, 3> kCaches = {"bf16", "fp8", "fp4"};
+constexpr double kUsableRatio = 0.9;            // of memory, for weights and cache: vLLM's gpu_memory_utilization by default
+constexpr double kLaunchSeconds = 6e-6;         // of a kernel, one by one
+constexpr double kKernelsOfLayer = 7;           // of an attention or feed-forward layer, forward
+constexpr double kTileRowsLeast = 256;          // products of fewer rows are bound by reading weights, and their tiles do not matter
+
+double number(std::uint64_t n) { return static_cast<double>(n); }
+
+Precision compute_precision(WeightFormat format, const Rates& rates) {
+  switch (format) {
+    case WeightFormat::kFp8: return Precision::kFp8;
+    case WeightFormat::kInt8: return Precision::kInt8;
+    case WeightFormat::kFp4: return Precision::kFp4;
+    default: return rates.sixteen_bit();
+  }
+}
+
+bool is_text(const flops::Layer& layer) { return layer.section == flops::Section::kText || layer.section == flops::Section::kEncoder; }
+
+struct ProductTime {
+  double memory_seconds = 0;
+  double compute_seconds = 0;
+  double peak_seconds = 0;
+};
+
+// `rows` tokens through one weight of k x n, `copies` of it.
+base::Result<ProductTime> product_time(const Rates& rates, double rows, const flops::Gemm& gemm, double copies, Precision precision, double element_bytes) {
+  ProductTime out;
+  const double n = number(gemm.n), k = number(gemm.k);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates.peak_flops_per_second(precision));
+  out.memory_seconds = copies * (n * k * element_bytes + 2 * rows * (n + k)) / rates.bandwidth_bytes_per_second();
+  out.compute_seconds = copies * 2 * rows * n * k / (peak * rates.attainable_ratio(precision));
+  out.peak_seconds = copies * 2 * rows * n * k / peak;
+  if (rows < kTileRowsLeast) return out;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Rates::Product tiled, rates.product(static_cast<std::uint64_t>(rows), gemm.n, gemm.k, precision));
+  out.compute_seconds = std::max(out.compute_seconds, copies * (tiled.seconds - gemm::kStartSeconds));
+  out.peak_seconds = copies * tiled.executed_flops / peak;
+  return out;
+}
+
+// Elements of a layer's cache that one query reads in the mean, after `context` tokens.
+double cache_elements_read(const flops::Layer& layer, double context) {
+  const flops::AttentionCore& core = *layer.attention;
+  const bool bounded = core.mask == flops::Mask::kWindow || core.mask == flops::Mask::kChunk || core.mask == flops::Mask::kTopK;
+  const double keys = bounded && core.span > 0 ? std::min(context, number(core.span)) : context;
+  // A layer that reads another's cache has none of its own, but reads as much.
+  const double elements = core.latent_dim > 0 ? number(core.latent_dim + core.rope_dim) : number(core.kv_heads * (core.qk_dim + core.v_dim));
+  return keys * elements + (core.index_heads > 0 ? context * number(core.index_dim) : 0);
+}
+
+double cache_cut(const flops::Layer& layer, const ServeSettings& s) {
+  const flops::AttentionCore& core = *layer.attention;
+  return core.latent_dim > 0 ? 1 : number(std::min(s.tensor, std::max<std::uint64_t>(core.kv_heads, 1)));
+}
+
+struct CacheSize {
+  double per_token_bytes = 0;     // on one GPU, of layers that keep all tokens
+  double per_request_bytes = 0;   // windows and states
+};
+
+CacheSize cache_size(const flops::Model& model, const ServeSettings& s) {
+  CacheSize out;
+  const double tokens = number(s.input_tokens + s.output_tokens);
+  for (const flops::Layer& layer : model.layers) {
+    if (!layer.attention || !is_text(layer)) continue;
+    const flops::AttentionCore& core = *layer.attention;
+    const double bytes = number(layer.executed) * number(core.cache_elements) * cache_bytes(s.cache) / cache_cut(layer, s);
+    const bool bounded = (core.mask == flops::Mask::kWindow || core.mask == flops::Mask::kChunk) && core.span > 0;
+    if (bounded && number(core.span) < tokens) {
+      out.per_request_bytes += bytes * number(core.span);
+    } else {
+      out.per_token_bytes += bytes;
+    }
+  }
+  out.per_request_bytes += 2 * number(flops::count_cache(model).state_elements_per_sequence) / number(s.tensor);
+  return out;
+}
+
+double stored_weights_bytes(const flops::Model& model, const ServeSettings& s) {
+  double bytes = 0;
+  const double tensor = number(s.tensor), narrow = weight_bytes(s.weights);
+  for (const flops::Layer& layer : model.layers) {
+    if (layer.section == flops::Section::kPrediction) continue;
+    const double each = layer.kind == flops::LayerKind::kHead ? 2 : narrow;  // head and embedding stay in 16 bits
+    for (const flops::Matmul& m : layer.matmuls) {
+      const double all = number(m.in) * number(m.out) * number(m.stored) * number(layer.stored);
+      const double cut = m.expert == flops::Expert::kRouted ? std::max(number(s.expert), tensor) : m.split == flops::Split::kNone ? 1 : tensor;
+      bytes += all * each / cut;
+    }
+    for (const flops::Vector& v : layer.vectors) {
+      bytes += 2 * number(v.elements) * number(v.stored) * number(layer.stored) / (v.kind == flops::Extra::kTokenEmbedding ? tensor : 1);
+    }
+  }
+  return bytes;
+}
+
+struct DecodeBatch {
+  double requests = 0;  // of one tensor-parallel group
+  double rows = 1;      // tokens of each at once
+  double context = 0;
+  double peak = 0;      // of 16 bits
+};
+
+void add_attention(const flops::Model& model, const Rates& rates, const ServeSettings& s, const DecodeBatch& batch, DecodeStep& out) {
+  for (const flops::Layer& layer : model.layers) {
+    if (!is_text(layer) || !layer.attention) continue;
+    const double times = number(layer.executed);
+    const double read = times * batch.requests * cache_elements_read(layer, batch.context) * cache_bytes(s.cache) / cache_cut(layer, s) / rates.bandwidth_bytes_per_second();
+    const flops::AttentionCore& core = *layer.attention;
+    // Queries and values meet the latent itself where there is one; all others as in training, for the last token of the context.
+    const double width = core.latent_dim > 0 ? number(2 * core.latent_dim + core.rope_dim) : number(core.qk_dim + core.v_dim);
+    const bool bounded = core.span > 0 && core.mask != flops::Mask::kCausal;
+    const double keys = bounded ? std::min(batch.context, number(core.span)) : batch.context;
+    const double work = times * batch.requests * batch.rows * 2 * number(core.heads) / number(s.tensor) * width * keys;
+    const double arithmetic = work / (batch.peak * rates.attention(s.attention).forward_ratio);
+    out.peak_seconds += work / batch.peak;
+    (read >= arithmetic ? out.cache_seconds : out.compute_seconds) += std::max(read, arithmetic);
+  }
+}
+
+void add_decode_messages(const flops::Model& model, const Fabric& fabric, const ServeSettings& s, double tokens, DecodeStep& out) {
+  for (const flops::Layer& layer : model.layers) {
+    if (!is_text(layer) || layer.matmuls.empty()) continue;
+    const double times = number(layer.executed), message = 2 * tokens * number(layer.matmuls.front().in);
+    if (s.tensor > 1) out.tensor_parallel_seconds += times * small_all_reduce_time(fabric, group_of(fabric, s.tensor, 1), Bytes(message)).value;
+    if (s.expert <= s.tensor || layer.kind != flops::LayerKind::kMoe) continue;
+    for (const flops::Matmul& m : layer.matmuls) {
+      if (m.expert != flops::Expert::kRouted || m.operation != flops::Operation::kUp) continue;
+      out.expert_parallel_seconds += times * 2 * all_to_all_time(fabric, group_of(fabric, s.replica_gpus(), s.tensor), Bytes(2 * tokens * number(m.active * m.in))).value;
+    }
+  }
+}
+
+double layers_of(const flops::Model& model) {
+  double layers = 0;
+  for (const flops::Layer& layer : model.layers) layers += is_text(layer) && !layer.matmuls.empty() ? number(layer.executed) : 0;
+  return layers;
+}
+
+std::uint64_t top_k_of(const flops::Model& model) {
+  std::uint64_t top_k = 1;
+  for (const flops::Layer& layer : model.layers) {
+    for (const flops::Matmul& m : layer.matmuls) top_k = m.expert == flops::Expert::kRouted ? m.active : top_k;
+  }
+  return top_k;
+}
+
+// Room for requests, and what they take.
+void set_memory(const flops::Model& model, const ServeSettings& s, const CacheSize& cache, const std::optional<double>& capacity, Serving& out) {
+  const double mean_held = number(s.input_tokens) + number(s.output_tokens) / 2;
+  const double reserved_tokens = number(s.tokens_max > 0 ? s.tokens_max : s.input_tokens + s.output_tokens);
+  out.cache_bytes_per_token = cache.per_token_bytes;
+  out.cache_waste_ratio = s.block_tokens > 0 ? paged_waste_ratio(mean_held, number(s.block_tokens)) : reserved_waste_ratio(mean_held, reserved_tokens);
+  const double request_bytes = cache.per_token_bytes * mean_held / (1 - out.cache_waste_ratio) + cache.per_request_bytes;
+  out.memory.weights_bytes = stored_weights_bytes(model, s);
+  out.memory.capacity_bytes = capacity;
+  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = std::max(1.0, number(s.concurrency) / number(s.replicas()));
+  out.batch_fitting_total = wanted;
+  if (capacity && request_bytes > 0) {
+    const double room = *capacity * kUsableRatio - out.memory.weights_bytes;
+    out.batch_fitting_total = std::max(0.0, std::floor(room / request_bytes) * groups);
+  }
+  out.batch_total = std::max(1.0, std::min(wanted, out.batch_fitting_total));
+  out.memory.kv_cache_bytes = out.batch_total / groups * request_bytes;
+  if (capacity) out.memory.reserved_bytes = (1 - kUsableRatio) * *capacity;
+}
+
+// Longest over mean of the outputs of a static batch.
+double static_loss(const ServeSettings& s, double batch) {
+  if (s.output_lengths.empty()) return 1;
+  return padded_in_batch_ratio(s.output_lengths, std::max(batch, 1.0));
+}
+
+}  // namespace
+
+std::string_view weight_format_name(WeightFormat format) { return kWeights[static_cast<std::size_t>(format)]; }
+std::optional<WeightFormat> parse_weight_format(std::string_view text) {
+  const auto found = std::find(kWeights.begin(), kWeights.end(), text == "fp16" ? "bf16" : text);
+  if (found == kWeights.end()) return std::nullopt;
+  return static_cast<WeightFormat>(found - kWeights.begin());
+}
+double weight_bytes(WeightFormat format) { return kWeightBytes[static_cast<std::size_t>(format)]; }
+std::string_view cache_format_name(CacheFormat format) { return kCaches[static_cast<std::size_t>(format)]; }
+std::optional<CacheFormat> parse_cache_format(std::string_view text) {
+  if (text == "bf16" || text == "fp16") return CacheFormat::k16Bit;
+  if (text == "fp8" || text == "int8") return CacheFormat::k8Bit;
+  if (text == "fp4" || text == "int4") return CacheFormat::k4Bit;
+  return std::nullopt;
+}
+double cache_bytes(CacheFormat format) { return format == CacheFormat::k16Bit ? 2 : format == CacheFormat::k8Bit ? 1 : 0.5; }
+
+base::Status check_serve_settings(const flops::Model& model, const ServeSettings& s) {
+  const auto wrong = [](std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; };
+  const auto text = [](std::uint64_t n) { return std::to_string(n); };
+  for (const std::uint64_t degree : {s.gpus, s.tensor, s.expert}) {
+    if (degree == 0 || degree > kGpusMax) return wrong("a number of GPUs of " + text(degree) + ": expected 1 to " + text(kGpusMax));
+  }
+  if (s.gpus % s.replica_gpus() != 0) return wrong("--gpus " + text(s.gpus) + " cannot be divided by the " + text(s.replica_gpus()) + " GPUs of a replica (--tp, --ep)");
+  if (s.expert > s.tensor && s.expert % s.tensor != 0) return wrong("--ep " + text(s.expert) + " cannot be divided by --tp " + text(s.tensor));
+  if (model.shape.heads > 0 && model.shape.heads % s.tensor != 0) return wrong("--tp " + text(s.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
+  if (s.expert > 1 && experts_of(model) == 0) return wrong("--ep " + text(s.expert) + ": the model has no routed experts");
+  if (s.expert > 1 && experts_of(model) % s.expert != 0) return wrong("--ep " + text(s.expert) + ": the model's " + text(experts_of(model)) + " experts cannot be divided by it");
+  if (s.input_tokens == 0 || s.input_tokens > kSequenceTokensMax) return wrong("--input-tokens " + text(s.input_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
+  if (s.output_tokens == 0 || s.output_tokens > kSequenceTokensMax) return wrong("--output-tokens " + text(s.output_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
+  if (s.concurrency == 0 || s.concurrency > kConcurrencyMax) return wrong("--concurrency " + text(s.concurrency) + ": expected 1 to " + text(kConcurrencyMax));
+  if (s.tokens_max > 0 && s.tokens_max < s.input_tokens + s.output_tokens) {
+    return wrong("--max-tokens " + text(s.tokens_max) + ": less than the " + text(s.input_tokens + s.output_tokens) + " of --input-tokens and --output-tokens");
+  }
+  return {};
+}
+
+base::Result<DecodeStep> ServeModel::decode(const ServeSettings& s, double batch, double context, double rows) const {
+  DecodeStep out;
+  const Precision precision = compute_precision(s.weights, rates_);
+  const double bandwidth = rates_.bandwidth_bytes_per_second();
+  FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
+  const double groups = number(s.replica_gpus()) / number(s.tensor);  // that each attend to their own requests
+  const double own = batch / groups;
+  flops::GemmOptions options;
+  options.tokens = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(own * rows)));
+  options.tensor_parallel = s.tensor;
+  options.backward = false;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
+  const double experts = number(experts_of(model_));
+  const double top_k = number(top_k_of(model_));
+  for (const flops::Gemm& gemm : gemms) {
+    const bool head = gemm.layer == flops::LayerKind::kHead;
+    double copies = number(gemm.count), through = own * rows;
+    if (gemm.expert == flops::Expert::kRouted) {
+      const double tokens = batch * rows;
+      const double touched = std::max(1.0, experts_touched_total(experts, top_k, tokens));
+      // Cut by tensor parallelism already, or whole ones divided over the replica.
+      const double spread = s.expert > 1 ? number(s.replica_gpus()) / number(s.tensor) : 1;
+      copies *= touched / experts / spread;
+      through = std::max(1.0, tokens * top_k / touched);
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time, product_time(rates_, through, gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
+    if (time.memory_seconds >= time.compute_seconds) {
+      out.weights_seconds += time.memory_seconds;
+    } else {
+      out.compute_seconds += time.compute_seconds;
+    }
+    out.peak_seconds += time.peak_seconds;
+  }
+  add_attention(model_, rates_, s, {own, rows, context, peak16}, out);
+  add_decode_messages(model_, fabric_, s, own * rows, out);
+  // Recurrent states are read and written.
+  out.cache_seconds += 2 * own * 2 * number(flops::count_cache(model_).state_elements_per_sequence) / number(s.tensor) / bandwidth;
+  if (!s.graphs) out.host_seconds = std::max(0.0, layers_of(model_) * kKernelsOfLayer * kLaunchSeconds - out.total_seconds());
+  return out;
+}
+
+base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s) const {
+  Prefill out;
+  const Precision precision = compute_precision(s.weights, rates_);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
+  const double tokens = std::max(1.0, number(s.input_tokens) * (1 - s.prefix_hit_ratio));
+  flops::GemmOptions options;
+  options.tokens = static_cast<std::uint64_t>(std::llround(tokens));
+  options.tensor_parallel = s.tensor;
+  options.backward = false;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
+  const double spread = number(s.replica_gpus()) / number(s.tensor);
+  for (const flops::Gemm& gemm : gemms) {
+    const bool head = gemm.layer == flops::LayerKind::kHead;  // of the last token only
+    const double copies = number(gemm.count) / (gemm.expert == flops::Expert::kRouted ? spread : 1);
+    FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time,
+                               product_time(rates_, head ? 1 : number(gemm.m), gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
+    out.compute_seconds += std::max(time.memory_seconds, time.compute_seconds) / kSustainedRatio;
+    out.peak_seconds += time.peak_seconds;
+  }
+  flops::Sequence sequence;
+  sequence.tokens = s.input_tokens;
+  for (const flops::Layer& layer : model_.layers) {
+    if (!is_text(layer) || layer.matmuls.empty()) continue;
+    const flops::Cost cost = flops::layer_forward(layer, sequence, {});
+    const double core = (cost.of(flops::Part::kAttentionCore) + cost.of(flops::Part::kRecurrentCore)) * number(layer.executed) * tokens / number(s.tensor);
+    out.compute_seconds += core / (peak16 * rates_.attention(s.attention).forward_ratio * kSustainedRatio);
+    out.peak_seconds += core / peak16;
+    const double message = 2 * tokens * number(layer.matmuls.front().in);
+    if (s.tensor > 1) out.messages_seconds += number(layer.executed) * all_reduce_time(fabric_, group_of(fabric_, s.tensor, 1), Bytes(message)).time.value;
+  }
+  return out;
+}
+
+base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
+  FLOPSIGHT_RETURN_IF_ERROR(check_serve_settings(model_, s));
+  Serving out;
+  set_memory(model_, s, cache_size(model_, s), device_memory_bytes(rates_.device()), out);
+  const double in = number(s.input_tokens), generated = number(s.output_tokens), mean_held = in + generated / 2;
+  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = std::max(1.0, number(s.concurrency) / number(s.replicas()));
+  const double rows = s.speculation ? number(s.speculation->drafted_tokens) + 1 : 1;
+  FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, out.batch_total, mean_held, rows));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s));
+  out.prefill_compute_seconds = first.compute_seconds;
+  out.prefill_messages_seconds = first.messages_seconds;
+  out.prefill_peak_seconds = first.peak_seconds;
+  out.prefill_seconds = first.compute_seconds + first.messages_seconds;
+
+  double step = out.decode.total_seconds();
+  if (s.speculation) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const DecodeStep plain, decode(s, out.batch_total, mean_held));
+    step += number(s.speculation->drafted_tokens) * s.speculation->draft_cost_ratio * plain.total_seconds();
+    out.tokens_per_step_total = speculative_tokens_total(s.speculation->acceptance_ratio, number(s.speculation->drafted_tokens));
+  }
+  const double steps = generated / out.tokens_per_step_total;
+  const double held_up = groups > 0 ? out.batch_total / groups : out.batch_total;  // prefills that one group of GPUs has to do meanwhile
+  double prefills = held_up * out.prefill_seconds;
+  if (s.chunk_tokens > 0) {
+    // A piece of prefill goes along with a decode step, whose reading of weights it uses.
+    const double pieces = held_up * std::ceil(in * (1 - s.prefix_hit_ratio) / number(s.chunk_tokens));
+    prefills -= std::min(std::min(pieces, steps) * out.decode.weights_seconds, prefills / 2);
+  }
+  out.batching_gain_ratio = static_loss(s, out.batch_total);
+  const double stretched = s.continuous ? 1 : out.batching_gain_ratio;
+  const double cycle = (steps * step + prefills) * stretched;
+  out.request_rate_hertz = out.batch_total / cycle * number(s.replicas());
+  out.tokens_per_second = out.request_rate_hertz * generated;
+  out.token_seconds = cycle / generated;
+  const double piece = s.chunk_tokens > 0 ? std::min(1.0, number(s.chunk_tokens) / in) : 1;
+  out.token_worst_seconds = step + (out.batch_total > 1 ? piece * out.prefill_seconds : 0);
+  out.request_seconds = cycle * std::max(1.0, wanted / out.batch_total);
+  out.first_token_seconds = out.prefill_seconds + step + (out.request_seconds - cycle);
+
+  const double per_step = prefills / steps;  // of prefill, for each decode step
+  const double spent = out.prefill_seconds > 0 ? per_step / out.prefill_seconds : 0;
+  Breakdown& b = out.breakdown;
+  b.compute_seconds = out.decode.compute_seconds + spent * first.compute_seconds;
+  b.memory_seconds = out.decode.weights_seconds + out.decode.cache_seconds + (step - out.decode.total_seconds());
+  b.tensor_parallel_seconds = out.decode.tensor_parallel_seconds + spent * first.messages_seconds;
+  b.expert_parallel_seconds = out.decode.expert_parallel_seconds;
+  b.host_seconds = out.decode.host_seconds;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(compute_precision(s.weights, rates_)));
+  flops::Workload workload;
+  workload.sequence.tokens = s.input_tokens + s.output_tokens;
+  const double request_flops = flops::forward_cost(model_, workload).total() * (in * (1 - s.prefix_hit_ratio) + generated);
+  out.mfu_ratio = request_flops * out.request_rate_hertz / (number(s.gpus) * peak);
+  out.attainable_ofu_ratio = (out.decode.peak_seconds * steps + held_up * first.peak_seconds) / cycle;
+  return out;
+}
+
+}  // namespace flopsight::tuning

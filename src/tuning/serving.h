@@ -1,0 +1,142 @@
+#pragma once
+// How fast a model is served: prefill and decode as rooflines, the cache of keys and values, batching, and what follows for latency, throughput and cost.
+//
+//   decode step of a batch B  = sum over products of max(weights / bandwidth, FLOPs / rate) + cache / bandwidth + messages + host
+//   a request of I in, O out  = prefill(I) + O decode steps, with the prefills of others between
+//   tokens a second           = B O / (O step(B) + B prefill(I))
+//
+// A replica is max(tp, ep) GPUs; others are further replicas, each with its part of the concurrency. Experts read: E (1 - (1 - k/E)^B). Latent attention
+// decodes in the latent. The cache is divided over tensor-parallel GPUs as far as there are key-value heads, a latent is not. Kernels reach 0.8 of
+// the bandwidth (gemm/attainable.h); starts of kernels are in `host` where they are launched one by one, and not counted with CUDA graphs, so that decode
+// times are floors. Sources: Pope et al. 2022 (arXiv 2211.05102); Kwon et al. 2023 (arXiv 2309.06180, paging); Yu et al. 2022 (Orca, continuous batching);
+// Agrawal et al. 2024 (arXiv 2403.02310, chunked prefill); Leviathan et al. 2023 (arXiv 2211.17192).
+// Units: seconds, bytes, tokens. Threads: pure.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "tuning/advice.h"
+#include "tuning/fabric.h"
+#include "tuning/memory.h"
+#include "tuning/rates.h"
+
+namespace flopsight::tuning {
+
+// Formats of weights: of 8 bits and 4 both operands, or weights alone (computed in 16 bits, groups of 128 with scale and zero: 4.16 bits).
+enum class WeightFormat : std::uint8_t { k16Bit, kFp8, kInt8, kInt8Weights, kInt4Weights, kFp4 };
+std::string_view weight_format_name(WeightFormat format);  // "bf16", "fp8", "int8", "int8-weights", "int4-weights", "fp4"
+std::optional<WeightFormat> parse_weight_format(std::string_view text);
+double weight_bytes(WeightFormat format);  // of an element
+enum class CacheFormat : std::uint8_t { k16Bit, k8Bit, k4Bit };
+std::string_view cache_format_name(CacheFormat format);  // "bf16", "fp8", "fp4"
+std::optional<CacheFormat> parse_cache_format(std::string_view text);  // "int8" and "int4" as well
+double cache_bytes(CacheFormat format);
+
+struct Speculation {
+  std::uint64_t drafted_tokens = 0;
+  double acceptance_ratio = 0;
+  double draft_cost_ratio = 0;  // of a draft token, in decode steps of the model
+};
+
+struct ServeSettings {
+  std::uint64_t gpus = 1;
+  std::uint64_t tensor = 1;
+  std::uint64_t expert = 1;
+  std::uint64_t input_tokens = 0;
+  std::uint64_t output_tokens = 0;  // in the mean
+  std::uint64_t concurrency = 1;    // requests in flight, of all replicas
+  WeightFormat weights = WeightFormat::k16Bit;
+  CacheFormat cache = CacheFormat::k16Bit;
+  AttentionKernel attention = AttentionKernel::kFlash2;
+  bool continuous = true;           // batching: a request joins when one ends; or a batch runs until its longest ends
+  std::uint64_t block_tokens = 16;  // of a paged cache; 0: reserved to `tokens_max`
+  std::uint64_t tokens_max = 0;     // of a request, reserved without paging; 0: input + output
+  std::uint64_t chunk_tokens = 0;   // prefill in pieces beside decoding; 0: whole
+  double prefix_hit_ratio = 0;      // of input tokens whose cache is there already
+  bool graphs = true;               // CUDA graphs; or kernels launched one by one
+  std::optional<Speculation> speculation;
+  Histogram output_lengths;         // for static batching; empty: all alike
+
+  std::uint64_t replica_gpus() const { return tensor > expert ? tensor : expert; }
+  std::uint64_t replicas() const { return gpus / replica_gpus(); }
+};
+
+inline constexpr std::uint64_t kConcurrencyMax = 10'000'000;
+base::Status check_serve_settings(const flops::Model& model, const ServeSettings& settings);
+
+struct DecodeStep {  // of one replica
+  double weights_seconds = 0;   // products bound by reading weights
+  double compute_seconds = 0;   // products bound by arithmetic, and attention where it is
+  double cache_seconds = 0;
+  double tensor_parallel_seconds = 0;
+  double expert_parallel_seconds = 0;
+  double host_seconds = 0;
+  double peak_seconds = 0;      // FLOPs over the peak of their format
+
+  double total_seconds() const { return weights_seconds + compute_seconds + cache_seconds + tensor_parallel_seconds + expert_parallel_seconds + host_seconds; }
+};
+
+struct Serving {
+  double batch_total = 0;            // requests that one replica decodes at once
+  double batch_fitting_total = 0;    // that its cache has room for
+  double cache_bytes_per_token = 0;  // on one GPU
+  double prefill_seconds = 0;        // of a request alone
+  double prefill_compute_seconds = 0;
+  double prefill_messages_seconds = 0;
+  double prefill_peak_seconds = 0;
+  DecodeStep decode;
+  double tokens_per_step_total = 1;  // more with speculation
+  double first_token_seconds = 0;
+  double token_seconds = 0;          // between tokens of a request, in the mean
+  double token_worst_seconds = 0;    // while a prefill of another is in the way
+  double request_seconds = 0;
+  double request_rate_hertz = 0;    // of all replicas
+  double tokens_per_second = 0;      // output, of all replicas
+  double batching_gain_ratio = 1;    // continuous over static for these lengths
+  double cache_waste_ratio = 0;
+  double mfu_ratio = 0;
+  double attainable_ofu_ratio = 0;
+  Breakdown breakdown;               // of the mean time between two steps of a replica
+  Memory memory;
+
+  bool is_memory_bound() const { return decode.weights_seconds + decode.cache_seconds > decode.compute_seconds; }
+};
+
+class ServeModel {
+ public:
+  // All are borrowed.
+  ServeModel(const flops::Model& model, const Rates& rates, const Fabric& fabric) : model_(model), rates_(rates), fabric_(fabric) {}
+
+  // Where weights or a single request do not fit, memory says so and the figures are those of one request. Errors: as check_serve_settings();
+  // kUnsupported where the GPU does not have the format.
+  base::Result<Serving> predict(const ServeSettings& settings) const;
+  // One decode step of `batch` requests with `context` tokens each, of which each decodes `rows` tokens at once.
+  base::Result<DecodeStep> decode(const ServeSettings& settings, double batch, double context, double rows = 1) const;
+
+  const flops::Model& model() const { return model_; }
+  const Rates& rates() const { return rates_; }
+  const Fabric& fabric() const { return fabric_; }
+
+ private:
+  struct Prefill {
+    double compute_seconds = 0;
+    double messages_seconds = 0;
+    double peak_seconds = 0;
+  };
+  base::Result<Prefill> prefill(const ServeSettings& settings) const;
+
+  const flops::Model& model_;
+  const Rates& rates_;
+  const Fabric& fabric_;
+};
+
+struct ServeCase {
+  ServeSettings settings;
+  Serving serving;
+  std::optional<double> usd_per_gpu_hour;
+};
+Findings advise_serving(const ServeModel& model, const ServeCase& one);
+
+}  // namespace flopsight::tuning

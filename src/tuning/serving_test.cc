@@ -1,0 +1,259 @@
+#include "tuning/serving.h"
+
+#include <gtest/gtest.h>
+
+#include "tuning/formulas.h"
+#include "tuning/test_cases.h"
+
+namespace flopsight::tuning {
+namespace {
+
+using test::find;
+using test::rejected;
+
+struct ServeRun {
+  explicit ServeRun(const std::string& model_name = "made--Llama-3-8B", std::string_view gpu = "H100-SXM5-80GB", std::string_view fabric_name = "dgx-h100")
+      : model(test::model_of(model_name)), rates(Rates::of(test::device(gpu)).value()), fabric(*find_fabric(fabric_name)), serve(model, rates, fabric) {
+    settings.input_tokens = 2000;
+    settings.output_tokens = 96;
+  }
+  Serving predict() const { return serve.predict(settings).value(); }
+  Findings advice() const { return advise_serving(serve, {settings, predict(), std::nullopt}); }
+  DecodeStep decode(double batch, double context = 2048) const { return serve.decode(settings, batch, context).value(); }
+
+  flops::Model model;
+  Rates rates;
+  Fabric fabric;
+  ServeModel serve;
+  ServeSettings settings;
+};
+
+// Weights of 15.0 GB that are multiplied with and a cache of 131 kB a token, at 80 % of 3.35 TB/s.
+TEST(Decode, llama_8b_on_an_h100_is_the_worked_roofline) {
+  const ServeRun run;
+  const struct {
+    double batch, tokens_per_second;
+  } kWorked[] = {{1, 164}, {8, 1178}, {32, 3479}, {64, 5160}, {128, 6804}};
+  for (const auto& worked : kWorked) {
+    // The worked figures read the table of input tokens as well: 7 % of the weights.
+    EXPECT_NEAR(worked.batch / run.decode(worked.batch).total_seconds() / worked.tokens_per_second, 1.03, 0.05) << worked.batch;
+  }
+}
+
+TEST(Decode, a_70b_model_on_two_gpus_and_13b_on_one) {
+  ServeRun large("made--Llama-3-70B");
+  large.settings.gpus = large.settings.tensor = 2;
+  EXPECT_NEAR(large.decode(1, 1).weights_seconds, 26.3e-3, 0.5e-3);
+  const ServeRun small("made--Llama-2-13B", "A100-SXM4-80GB", "dgx-a100");
+  EXPECT_NEAR(small.decode(1, 1).weights_seconds, 12.75e-3 / 0.8, 0.3e-3);
+}
+
+TEST(Decode, all_experts_are_read_once_the_batch_is_large) {
+  const ServeRun run("Qwen--Qwen3-30B-A3B");
+  const double one = run.decode(1).weights_seconds, many = run.decode(64).weights_seconds;
+  EXPECT_GT(many / one, 7) << "the advantage of active parameters is gone";
+}
+
+TEST(Decode, latent_attention_reads_little_and_computes_much) {
+  ServeRun run("deepseek-ai--DeepSeek-V3", "H200");
+  run.settings.gpus = run.settings.tensor = 8;
+  EXPECT_NEAR(run.predict().cache_bytes_per_token, 70272, 1) << "and every tensor-parallel GPU has all of it";
+  ServeRun dense("made--Llama-3-70B");
+  dense.settings.gpus = dense.settings.tensor = 8;
+  EXPECT_NEAR(dense.predict().cache_bytes_per_token, 327680 / 8.0, 1);
+}
+
+TEST(Decode, small_messages_cost_their_latency) {
+  ServeRun run("made--Llama-3-70B");
+  run.settings.gpus = run.settings.tensor = 8;
+  const double messages = run.decode(1).tensor_parallel_seconds;
+  EXPECT_GT(messages, 160 * 10e-6);
+  EXPECT_LT(messages, 160 * 25e-6);
+}
+
+TEST(Serving, its_figures_belong_to_each_other) {
+  ServeRun run;
+  run.settings.concurrency = 32;
+  const Serving v = run.predict();
+  EXPECT_NEAR(v.tokens_per_second, v.batch_total / v.token_seconds, 1e-6);
+  EXPECT_NEAR(v.request_seconds, v.token_seconds * 96, 1e-9);
+  EXPECT_NEAR(v.request_rate_hertz * v.request_seconds, 32, 1e-9) << "Little's law";
+  EXPECT_NEAR(v.breakdown.total_seconds(), v.token_seconds, 1e-9);
+  EXPECT_GT(v.attainable_ofu_ratio, 0);
+  EXPECT_LT(v.attainable_ofu_ratio, 0.8);
+}
+
+TEST(Serving, prefill_of_70b_is_compute_bound) {
+  ServeRun run("made--Llama-3-70B");
+  run.settings.gpus = run.settings.tensor = 8;
+  run.settings.input_tokens = 8192;
+  const Serving v = run.predict();
+  EXPECT_NEAR(v.prefill_compute_seconds, 0.22, 0.05) << "0.31 s at half of the peak, 0.22 at 0.71";
+  EXPECT_GT(v.prefill_messages_seconds, 0);
+  run.settings.prefix_hit_ratio = 0.5;
+  EXPECT_LT(run.predict().prefill_seconds, v.prefill_seconds * 0.6);
+}
+
+TEST(Serving, what_does_not_fit_is_said) {
+  ServeRun run("made--Llama-3-70B");
+  const Serving one = run.predict();
+  EXPECT_EQ(one.memory.fits(), false);
+  EXPECT_EQ(one.batch_fitting_total, 0);
+  run.settings.weights = WeightFormat::kFp8;
+  EXPECT_LT(run.predict().batch_fitting_total, 10) << "70 GB of weights leave little of 80";
+}
+
+TEST(Serving, more_requests_than_fit_wait) {
+  ServeRun run;
+  run.settings.concurrency = 1000;
+  const Serving v = run.predict();
+  EXPECT_LT(v.batch_total, 300);
+  EXPECT_GT(v.request_seconds, 3 * v.token_seconds * 96);
+}
+
+TEST(Serving, reserving_to_the_longest_wastes_what_paging_does_not) {
+  ServeRun run;
+  run.settings.input_tokens = 452;
+  run.settings.tokens_max = 2048;
+  run.settings.block_tokens = 0;
+  const Serving reserved = run.predict();
+  EXPECT_NEAR(reserved.cache_waste_ratio, 0.756, 0.002);
+  run.settings.block_tokens = 16;
+  const Serving paged = run.predict();
+  EXPECT_LT(paged.cache_waste_ratio, 0.04);
+  EXPECT_NEAR(paged.batch_fitting_total / reserved.batch_fitting_total, 4, 0.1);
+}
+
+TEST(Serving, speculation_gains_alone_and_loses_in_a_full_batch) {
+  ServeRun run;
+  const double alone = run.predict().tokens_per_second;
+  run.settings.concurrency = 200;
+  const double full = run.predict().tokens_per_second;
+  run.settings.speculation = Speculation{5, 0.6, 0.2};
+  EXPECT_LT(run.predict().tokens_per_second, full);
+  run.settings.speculation = Speculation{4, 0.8, 0.1};
+  run.settings.concurrency = 1;
+  EXPECT_NEAR(run.predict().tokens_per_second / alone, 2.4, 0.3);
+}
+
+TEST(Serving, settings_that_do_not_fit_name_the_size) {
+  const auto message = [](void (*change)(ServeSettings&)) {
+    ServeRun run;
+    change(run.settings);
+    const auto result = run.serve.predict(run.settings);
+    return result.ok() ? std::string("ok") : result.error().message;
+  };
+  EXPECT_EQ(message([](ServeSettings& s) { s.gpus = 6; s.tensor = 4; }), "--gpus 6 cannot be divided by the 4 GPUs of a replica (--tp, --ep)");
+  EXPECT_EQ(message([](ServeSettings& s) { s.gpus = s.tensor = 3; }), "--tp 3: the model's 32 attention heads cannot be divided by it");
+  EXPECT_EQ(message([](ServeSettings& s) { s.gpus = s.expert = 2; }), "--ep 2: the model has no routed experts");
+  EXPECT_EQ(message([](ServeSettings& s) { s.tokens_max = 100; }), "--max-tokens 100: less than the 2096 of --input-tokens and --output-tokens");
+  EXPECT_EQ(message([](ServeSettings& s) { s.concurrency = kConcurrencyMax + 1; }), "--concurrency 10000001: expected 1 to 10000000");
+  EXPECT_EQ(message([](ServeSettings& s) { s.concurrency = kConcurrencyMax; }), "ok");
+  EXPECT_EQ(message([](ServeSettings& s) { s.weights = WeightFormat::kFp4; }), "H100-SXM5-80GB has no fp4 peak in the catalogue");
+}
+
+TEST(ServeAdvice, weights_in_fewer_bits_within_their_bound) {
+  ServeRun run;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "quantize_weights");
+  ASSERT_NE(a, nullptr);
+  EXPECT_LT(*a->gain_ratio, 2.85) << "INT4 has 3.85 times less to read, not 4";
+  EXPECT_EQ(a->price.find("99"), std::string::npos) << "no accuracy is promised";
+  run.settings.weights = WeightFormat::kFp8;
+  EXPECT_EQ(find(run.advice(), "quantize_weights"), nullptr);
+}
+
+TEST(ServeAdvice, a_narrower_cache_where_it_is_read_long) {
+  ServeRun run;
+  run.settings.concurrency = 128;
+  EXPECT_NE(find(run.advice(), "kv_precision"), nullptr);
+  run.settings.concurrency = 1;
+  run.settings.input_tokens = 16;
+  EXPECT_EQ(find(run.advice(), "kv_precision"), nullptr);
+}
+
+TEST(ServeAdvice, continuous_batching_only_with_lengths) {
+  ServeRun run;
+  run.settings.concurrency = 8;
+  run.settings.continuous = false;
+  EXPECT_NE(rejected(run.advice(), "continuous_batching"), nullptr) << "no constant 2.5 is assumed";
+  run.settings.output_lengths = {{32, 0.7}, {128, 0.2}, {480, 0.1}};
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "continuous_batching");
+  ASSERT_NE(a, nullptr);
+  EXPECT_NEAR(*a->gain_ratio, padded_in_batch_ratio(run.settings.output_lengths, 8) - 1, 1e-9);
+  run.settings.output_lengths = {{96, 1}};
+  EXPECT_EQ(find(run.advice(), "continuous_batching"), nullptr) << "equal lengths gain nothing";
+}
+
+TEST(ServeAdvice, paging_where_memory_is_the_limit) {
+  ServeRun run;
+  run.settings.input_tokens = 452;
+  run.settings.tokens_max = 8192;
+  run.settings.block_tokens = 0;
+  run.settings.concurrency = 512;
+  EXPECT_NE(find(run.advice(), "paged_cache"), nullptr);
+  run.settings.block_tokens = 16;
+  EXPECT_EQ(find(run.advice(), "paged_cache"), nullptr);
+}
+
+TEST(ServeAdvice, no_speculation_where_it_loses) {
+  ServeRun run;
+  run.settings.concurrency = 200;
+  run.settings.speculation = Speculation{5, 0.6, 0.2};
+  EXPECT_NE(find(run.advice(), "no_speculation"), nullptr);
+  run.settings.concurrency = 1;
+  EXPECT_EQ(find(run.advice(), "no_speculation"), nullptr);
+}
+
+TEST(ServeAdvice, prefill_in_pieces_where_it_stops_others) {
+  ServeRun run;
+  run.settings.input_tokens = 16384;
+  run.settings.concurrency = 16;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "chunked_prefill");
+  ASSERT_NE(a, nullptr);
+  EXPECT_NE(a->why.find("worst time between tokens"), std::string::npos);
+  run.settings.concurrency = 1;
+  EXPECT_EQ(find(run.advice(), "chunked_prefill"), nullptr) << "there is nobody to stop";
+}
+
+TEST(ServeAdvice, as_many_gpus_for_a_replica_as_it_takes) {
+  ServeRun run;
+  run.settings.gpus = run.settings.tensor = 8;
+  run.settings.concurrency = 64;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "tensor_parallel");
+  ASSERT_NE(a, nullptr);
+  EXPECT_LT(*a->gain_ratio, 8);
+  run.settings.tensor = 1;
+  run.settings.concurrency = 1024;
+  EXPECT_EQ(find(run.advice(), "tensor_parallel"), nullptr);
+}
+
+TEST(ServeAdvice, experts_over_gpus) {
+  ServeRun run("Qwen--Qwen3-30B-A3B");
+  run.settings.gpus = 8;
+  run.settings.concurrency = 512;
+  EXPECT_NE(find(run.advice(), "expert_parallel"), nullptr);
+  run.settings.expert = 8;
+  EXPECT_EQ(find(run.advice(), "expert_parallel"), nullptr);
+}
+
+TEST(ServeAdvice, more_requests_while_there_is_room) {
+  ServeRun run;
+  EXPECT_NE(find(run.advice(), "concurrency"), nullptr);
+  run.settings.concurrency = 200;
+  EXPECT_EQ(find(run.advice(), "concurrency"), nullptr) << "the cache is full";
+}
+
+TEST(ServeAdvice, graphs_where_launches_are_slower_than_kernels) {
+  ServeRun run("made--Qwen3-0.6B");
+  run.settings.graphs = false;
+  EXPECT_NE(find(run.advice(), "cuda_graphs"), nullptr);
+  run.settings.graphs = true;
+  EXPECT_EQ(find(run.advice(), "cuda_graphs"), nullptr);
+}
+
+}  // namespace
+}  // namespace flopsight::tuning
