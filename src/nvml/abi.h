@@ -103,9 +103,9 @@ struct GpmMetric {
   char* unit;
 };
 static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetric, value) == 8 && offsetof(GpmMetric, unit) == 32);
-// nvmlGpmMetricsGet_t ends in an array whose bound grew with the headers (98, 210, 333) while its version stayed 1, and only the
-// first `metric_count` entries are touched; so any bound of ours that holds them will do.
-inline constexpr std::uint32_t kGpmRequestMax = 32;
+// nvmlGpmMetricsGet_t ends in an array whose bound (NVML_GPM_METRIC_MAX) grew with the headers: 98, 210, 333 of CUDA 13.2; its version
+// stayed 1. Only the first `metric_count` entries are said to be touched, but a driver that copies the whole has to find it.
+inline constexpr std::uint32_t kGpmRequestMax = 333;
 struct GpmMetricsGet {
   std::uint32_t version;  // 1
   std::uint32_t metric_count;

@@ -1,5 +1,7 @@
 #include "nvml/sampler.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "nvml/test_driver.h"
@@ -144,6 +146,27 @@ TEST(Sampler, mig_that_is_switched_on_and_divided_anew_changes_the_list) {
   const Snapshot& one = watch.at(31);
   ASSERT_EQ(one.gpus.size(), 1U);
   EXPECT_EQ(one.gpus[0].gpu.mig_instance, "1");
+}
+
+TEST(Sampler, gpus_that_are_gone_are_remembered_up_to_a_limit) {
+  // Each restart of the driver brings 64 GPUs that nobody has seen; 16 times that is the limit.
+  std::string script;
+  for (int i = 0; i < 64; ++i) script += "gpu " + std::to_string(i) + " name = NVIDIA T4\n";
+  for (int generation = 0; generation <= 16; ++generation) {
+    script += "at " + std::to_string(generation * 10) + "\ndriver restart = " + std::to_string(generation) + "\n";
+    for (int i = 0; i < 64; ++i) {
+      script += "gpu " + std::to_string(i) + " uuid = GPU-" + std::to_string(generation) + "-" + std::to_string(i) + "\n";
+    }
+  }
+  Watch watch(script);
+  watch.at(0);
+  for (int generation = 1; generation <= 16; ++generation) {
+    EXPECT_FALSE(watch.at(generation * 10 + 1).driver);
+    const Snapshot& back = watch.at(generation * 10 + 7);
+    EXPECT_EQ(back.gpus.size(), std::min(1024, 64 * (generation + 1)));
+    EXPECT_EQ(back.gpus[63].gpu.uuid, "GPU-" + std::to_string(generation) + "-63");
+    EXPECT_EQ(back.gpus.back().absence, Absence::kDeviceGone);
+  }
 }
 
 TEST(Sampler, processes_that_the_driver_does_not_name_are_told) {

@@ -73,6 +73,15 @@ TEST_F(ProcessOwnersTest, the_control_group_is_believed_before_the_environment) 
   EXPECT_TRUE(owners().owner(13, kNow).empty());
 }
 
+TEST_F(ProcessOwnersTest, an_environment_past_the_limit_is_not_read) {
+  const std::string job = environ_of("77");
+  const std::string padding = "A=" + std::string((4 << 20) - job.size() - 3, 'x') + '\0';
+  process(10, "0::/user.slice\n", padding + job);
+  EXPECT_EQ(owners().owner(10, kNow).slurm_job, "77");
+  process(10, "0::/user.slice\n", "A" + padding + job);
+  EXPECT_TRUE(owners().owner(10, kNow).empty());
+}
+
 TEST_F(ProcessOwnersTest, a_pod_is_named_by_the_logs_of_its_container_or_its_own) {
   process(10, kPodGroup);
   EXPECT_EQ(owners().owner(10, kNow).pod_uid, kPodUid);

@@ -100,6 +100,27 @@ class AgentTest(unittest.TestCase):
         agent.wait_for(knows_activity(1), "activity under the new driver")
         self.assertEqual(fetch(agent.url + "/healthz"), (200, b"ok\n"))
 
+    def test_a_driver_that_hangs_is_told_and_does_not_keep_the_agent_from_ending(self):
+        driver = self.driver(gpu(0) + "at 10\ndriver hang = on\nat 20\ndriver hang = off\nat 30\ndriver hang = on\n")
+        agent = self.agent(driver)
+        agent.wait_for(knows_activity(1), "activity")
+        driver.at(11)
+        page = agent.wait_for(lambda page: page.value("flopsight_agent_driver_up") == 0, "a page that says so")
+        self.assertEqual(page.all("DCGM_FI_DEV_SM_CLOCK"), [])
+        self.assertEqual(page.value("flopsight_gpu_up", gpu="0"), 0)
+        status, body = fetch(agent.url + "/healthz")
+        self.assertEqual((status, body), (503, b"NVML has not answered for longer than it should take\n"))
+        driver.at(21)
+        agent.wait_for(knows_activity(1), "activity after it")
+        driver.at(31)
+        self.assertEqual(agent.stop(), 0)
+
+    def test_its_resident_memory_is_under_15_megabytes(self):
+        driver = self.driver("".join(gpu(i) for i in range(8)))
+        agent = self.agent(driver)
+        page = agent.wait_for(knows_activity(8), "activity of all GPUs")
+        self.assertLess(page.value("process_resident_memory_bytes"), 15e6)
+
     def test_mig_that_is_divided_anew(self):
         driver = self.driver(gpu(0) + f"at 10\ngpu 0 mig = on\ngpu 0 instance 1 name = {MIG}3g.40gb\ngpu 0 instance 1 gpm 5 = 70\n"
                              f"gpu 0 instance 2 name = {MIG}4g.40gb\ngpu 0 instance 2 gpm 5 = 20\n"

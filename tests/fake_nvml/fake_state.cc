@@ -10,8 +10,9 @@
 namespace flopsight::fake_nvml {
 
 Fake& fake() {
-  static Fake one;
-  return one;
+  // Never destroyed: a thread of the program may hang in here when the process ends.
+  static Fake* const one = new Fake();
+  return *one;
 }
 
 double machine_seconds() {
@@ -35,6 +36,10 @@ int scripted_failure(const std::string& who, const char* function, double now) {
 }
 
 int driver_state(const char* function) {
+  while (fake().script.text("driver hang", seconds()).value_or("off") == "on") {
+    const timespec moment{0, 10'000'000};
+    nanosleep(&moment, nullptr);
+  }
   const double now = seconds();
   const std::string state = fake().script.text("driver state", now).value_or("ready");
   if (state == "not_loaded") return abi::kDriverNotLoaded;
