@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "exposition_page.h"
 
 namespace flopsight::app {
@@ -10,44 +11,60 @@ namespace {
 
 using catalog::Metric;
 
-struct Published {
+// Names of dcgm-exporter's default-counters.csv and further fields of DCGM; metric and unit are those that the catalogue reads them by.
+struct Name {
   std::string_view name;
-  Metric metric;
-  double per_unit;  // published = ours * per_unit
-  bool counter;
   std::string_view help;
 };
 
-constexpr double kMebibytes = 1.0 / 1048576.0;
-
-// Names and units of dcgm-exporter's default-counters.csv, and what we add to it.
-constexpr Published kPublished[] = {
-    {"DCGM_FI_DEV_SM_CLOCK", Metric::kSmClock, 1e-6, false, "SM clock (in MHz)."},
-    {"DCGM_FI_DEV_MAX_SM_CLOCK", Metric::kSmClockMax, 1e-6, false, "Maximum SM clock (in MHz)."},
-    {"DCGM_FI_DEV_GPU_TEMP", Metric::kTemperature, 1, false, "GPU temperature (in C)."},
-    {"DCGM_FI_DEV_POWER_USAGE", Metric::kPower, 1, false, "Power draw (in W)."},
-    {"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Metric::kPowerLimit, 1, false, "Power limit in force (in W)."},
-    {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Metric::kEnergy, 1e3, true, "Energy since the driver was loaded (in mJ)."},
-    {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Metric::kEventReasons, 1, false, "Why the clock is where it is (bits)."},
-    {"DCGM_FI_DEV_GPU_UTIL", Metric::kGpuUtil, 100, false, "Share of time that any kernel ran (in %)."},
-    {"DCGM_FI_DEV_FB_USED", Metric::kFramebufferUsed, kMebibytes, false, "Memory in use (in MiB)."},
-    {"DCGM_FI_DEV_XID_ERRORS", Metric::kXid, 1, false, "Last Xid error; 0: none since this process started."},
-    {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", Metric::kGraphicsEngineActive, 1, false, "Ratio of time that the graphics or compute engine is active."},
-    {"DCGM_FI_PROF_SM_ACTIVE", Metric::kSmActive, 1, false, "Ratio of cycles that an SM has a warp."},
-    {"DCGM_FI_PROF_SM_OCCUPANCY", Metric::kSmOccupancy, 1, false, "Ratio of resident warps to the maximum."},
-    {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", Metric::kTensorActive, 1, false, "Ratio of cycles that a tensor pipe is active."},
-    {"DCGM_FI_PROF_DRAM_ACTIVE", Metric::kDramActive, 1, false, "Ratio of cycles that the memory interface moves data."},
-    {"DCGM_FI_PROF_PIPE_FP64_ACTIVE", Metric::kFp64Active, 1, false, "Ratio of cycles that the FP64 pipe is active."},
-    {"DCGM_FI_PROF_PIPE_FP32_ACTIVE", Metric::kFp32Active, 1, false, "Ratio of cycles that the FP32 pipe is active."},
-    {"DCGM_FI_PROF_PIPE_FP16_ACTIVE", Metric::kFp16Active, 1, false, "Ratio of cycles that the FP16 pipe is active."},
-    {"DCGM_FI_PROF_PCIE_TX_BYTES", Metric::kPcieTx, 1, false, "PCIe, sent by the GPU (in bytes/s)."},
-    {"DCGM_FI_PROF_PCIE_RX_BYTES", Metric::kPcieRx, 1, false, "PCIe, received by the GPU (in bytes/s)."},
-    {"DCGM_FI_PROF_NVLINK_TX_BYTES", Metric::kNvlinkTx, 1, false, "NVLink, sent (in bytes/s)."},
-    {"DCGM_FI_PROF_NVLINK_RX_BYTES", Metric::kNvlinkRx, 1, false, "NVLink, received (in bytes/s)."},
-    {"DCGM_FI_PROF_SM_CYCLES_ELAPSED_TOTAL", Metric::kSmCyclesElapsed, 1, true, "SM cycles, idle or not."},
-    {"DCGM_FI_PROF_SM_CYCLES_ACTIVE_TOTAL", Metric::kSmCyclesActive, 1, true, "SM cycles with a warp."},
-    {"DCGM_FI_PROF_MMA_CYCLES_ACTIVE_TOTAL", Metric::kMmaCyclesActive, 1, true, "Cycles with any tensor pipe active."},
+constexpr Name kNames[] = {
+    {"DCGM_FI_DEV_SM_CLOCK", "SM clock (in MHz)."},
+    {"DCGM_FI_DEV_MAX_SM_CLOCK", "Maximum SM clock (in MHz)."},
+    {"DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C)."},
+    {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W)."},
+    {"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W)."},
+    {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Energy since the driver was loaded (in mJ)."},
+    {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "Why the clock is where it is (bits)."},
+    {"DCGM_FI_DEV_GPU_UTIL", "Share of time that any kernel ran (in %)."},
+    {"DCGM_FI_DEV_FB_USED", "Memory in use (in MiB)."},
+    {"DCGM_FI_DEV_XID_ERRORS", "Last Xid error; 0: none since this process started."},
+    {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "Ratio of time that the graphics or compute engine is active."},
+    {"DCGM_FI_PROF_SM_ACTIVE", "Ratio of cycles that an SM has a warp."},
+    {"DCGM_FI_PROF_SM_OCCUPANCY", "Ratio of resident warps to the maximum."},
+    {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Ratio of cycles that a tensor pipe is active."},
+    {"DCGM_FI_PROF_DRAM_ACTIVE", "Ratio of cycles that the memory interface moves data."},
+    {"DCGM_FI_PROF_PIPE_FP64_ACTIVE", "Ratio of cycles that the FP64 pipe is active."},
+    {"DCGM_FI_PROF_PIPE_FP32_ACTIVE", "Ratio of cycles that the FP32 pipe is active."},
+    {"DCGM_FI_PROF_PIPE_FP16_ACTIVE", "Ratio of cycles that the FP16 pipe is active."},
+    {"DCGM_FI_PROF_PCIE_TX_BYTES", "PCIe, sent by the GPU (in bytes/s)."},
+    {"DCGM_FI_PROF_PCIE_RX_BYTES", "PCIe, received by the GPU (in bytes/s)."},
+    {"DCGM_FI_PROF_NVLINK_TX_BYTES", "NVLink, sent (in bytes/s)."},
+    {"DCGM_FI_PROF_NVLINK_RX_BYTES", "NVLink, received (in bytes/s)."},
+    {"DCGM_FI_PROF_SM_CYCLES_ELAPSED_TOTAL", "SM cycles, idle or not."},
+    {"DCGM_FI_PROF_SM_CYCLES_ACTIVE_TOTAL", "SM cycles with a warp."},
+    {"DCGM_FI_PROF_MMA_CYCLES_ACTIVE_TOTAL", "Cycles with any tensor pipe active."},
 };
+
+struct Published {
+  std::string_view name;
+  std::string_view help;
+  Metric metric;
+  double per_unit;  // published = ours * per_unit
+  bool counter;
+};
+
+const std::vector<Published>& all_published() {
+  static const std::vector<Published> kPublished = [] {
+    std::vector<Published> out;
+    for (const Name& name : kNames) {
+      const catalog::MetricAlias* alias = catalog::find_alias(name.name, std::nullopt);
+      FLOPSIGHT_CHECK(alias != nullptr);
+      out.push_back({name.name, name.help, alias->metric, 1 / alias->scale, catalog::info(alias->metric).kind == catalog::MetricKind::kCounter});
+    }
+    return out;
+  }();
+  return kPublished;
+}
 
 std::string device_labels(const HostGpus& host, const HostGpu& gpu) {
   const samples::GpuIdentity& id = gpu.sample.gpu;
@@ -106,7 +123,7 @@ class Lines {
 void add_samples(const HostGpus& host, bool known, ExpositionPage& page) {
   std::vector<Lines> lines;
   for (const HostGpu& gpu : host.gpus) lines.emplace_back(host, gpu);
-  for (const Published& published : kPublished) {
+  for (const Published& published : all_published()) {
     if (!known) break;
     page.family(published.name, published.counter ? "counter" : "gauge", published.help);
     for (const Lines& gpu : lines) gpu.write(published, page);
@@ -138,9 +155,13 @@ void add_absences(const HostGpus& host, ExpositionPage& page) {
       page.sample(1, joined(labels + label("metric", "gpu") + label("reason", nvml::absence_name(*gpu.sample.absence))));
       continue;
     }
-    for (const Published& published : kPublished) {
+    for (const Published& published : all_published()) {
       const nvml::Value& value = gpu.sample.values[published.metric];
       if (value.present()) continue;
+      // Tensor activity stands for all activity that is missing for the same reason.
+      const nvml::Value& tensor = gpu.sample.values[Metric::kTensorActive];
+      const bool is_told = !tensor.present() && tensor.absence() == value.absence() && published.name.starts_with("DCGM_FI_PROF_");
+      if (is_told && published.metric != Metric::kTensorActive) continue;
       page.sample(1, joined(labels + label("metric", catalog::info(published.metric).name) + label("reason", nvml::absence_name(value.absence()))));
     }
   }

@@ -56,6 +56,17 @@ TEST(GpuPage, what_is_not_known_has_a_reason_and_no_value) {
   EXPECT_THAT(page, HasSubstr(R"(flopsight_gpu_absent{uuid="GPU-a",host="n1",gpu="0",metric="power_watts",reason="no_permission"} 1)"));
 }
 
+TEST(GpuPage, tensor_activity_stands_for_all_activity_that_is_missing_for_its_reason) {
+  HostGpus host = one_gpu();
+  nvml::Values& values = host.gpus[0].sample.values;
+  values[Metric::kTensorActive] = values[Metric::kSmActive] = nvml::Absence::kNotSupported;
+  values[Metric::kDramActive] = nvml::Absence::kImplausible;
+  const std::string page = gpu_page(host, false);
+  EXPECT_THAT(page, HasSubstr(R"(metric="tensor_active_ratio",reason="not_supported")"));
+  EXPECT_THAT(page, HasSubstr(R"(metric="dram_active_ratio",reason="implausible")"));
+  EXPECT_THAT(page, Not(HasSubstr("sm_active_ratio")));
+}
+
 TEST(GpuPage, a_stale_page_names_the_gpus_and_nothing_that_was_true_before) {
   const std::string page = gpu_page(one_gpu(), true);
   EXPECT_THAT(page, Not(HasSubstr("DCGM_FI_")));
