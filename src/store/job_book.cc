@@ -83,6 +83,7 @@ Status prepare(Database& database, bool read_only) {
                                               std::to_string(kVersion)};
   }
   if (read_only) {
+    if (version == 0) return Error{ErrorCode::kCorrupt, "empty or cut, expected a book of jobs"};
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t tables, number(database, "SELECT count(*) FROM sqlite_master WHERE name = 'job_audits'"));
     return tables > 0 ? Status() : database.execute(kNoModels);
   }

@@ -124,5 +124,15 @@ TEST_F(JobBookModels, a_book_of_before_is_read_without_them) {
   EXPECT_TRUE(book_->audits(Instant{0})->empty());
 }
 
+TEST_F(JobBookModels, a_file_that_was_cut_is_said_by_who_only_reads) {
+  book_.reset();
+  std::filesystem::resize_file(folder_ / "flopsight-jobs.db", 1);
+  JobBookOptions options;
+  options.read_only = true;
+  const auto opened = JobBook::open(folder_, options);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.error().message.find("flopsight-jobs.db: empty or cut, expected a book of jobs"), std::string::npos) << opened.error().message;
+}
+
 }  // namespace
 }  // namespace flopsight::store
