@@ -40,6 +40,7 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
   app.add_option("--reference-clock", t.reference, "auto|nvml-max|a clock in MHz")->capture_default_str();
   app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
   app.add_option("--top", a.top, "show only so many groups")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+  app.add_flag("--errors", a.errors, "in the table: what can be wrong with each OFU, part by part (docs/error-band.md)");
   app.add_flag("--quiet", a.quiet, "no progress on the terminal");
   add_http(app, a, t);
 }
@@ -112,6 +113,7 @@ std::optional<Said> set_choices(ReportArguments& a, const Texts& t) {
   } else if (t.format != "table") {
     return wrong("--format " + t.format + ": expected table, json or csv");
   }
+  if (a.errors && a.format != ReportFormat::kTable) return wrong("--errors is for the table; --format json always has the parts");
   if (t.reference == "nvml-max") {
     a.reference_nvml_max = true;
   } else if (t.reference != "auto") {
@@ -206,6 +208,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   Command<GemmArguments, GemmTexts> gemm(app, "gemm", "what tiles and waves cost: a matrix product, a model's, or those of a profiler's trace", add_gemm);
   Command<AgentArguments, AgentTexts> agent(app, "agent", "this machine's GPUs at /metrics, where there is a driver and no exporter", add_agent);
   Command<TuneArguments, TuneTexts> tune(app, "tune", "what to change next and what it will bring: training or serving of a model", add_tune);
+  Command<ValidateArguments, ValidateTexts> validate(app, "validate", "can OFU be trusted on this GPU: matrix products, their time and their counters", add_validate);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -230,8 +233,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (gemm.app->parsed()) return checked(gemm.arguments, "gemm", set_gemm(gemm.arguments, gemm.texts));
   if (agent.app->parsed()) return checked(agent.arguments, "agent", set_agent(agent.arguments, agent.texts));
   if (tune.app->parsed()) return checked(tune.arguments, "tune", set_tune(*tune.app, tune.arguments, tune.texts));
+  if (validate.app->parsed()) return checked(validate.arguments, "validate", set_validate(validate.arguments, validate.texts));
   if (!report.app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, audit, gemm, agent, tune, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, audit, gemm, validate, agent, tune, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_report(report.arguments, report.texts)) return *said;
   return report.arguments;

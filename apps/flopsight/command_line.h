@@ -19,6 +19,7 @@
 #include "jobbook/jobs_options.h"
 #include "simulate/simulate_options.h"
 #include "tiles/gemm_options.h"
+#include "validate/validate_options.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -47,6 +48,7 @@ struct ReportArguments : HttpArguments {
   bool reference_nvml_max = false;
   ReportFormat format = ReportFormat::kTable;
   std::optional<std::uint64_t> top;
+  bool errors = false;
   bool quiet = false;
 };
 
@@ -61,7 +63,8 @@ struct Said {
 };
 
 using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
-                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, TuneArguments, Said>;
+                                 ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, TuneArguments,
+                                 ValidateArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

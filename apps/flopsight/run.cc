@@ -14,6 +14,7 @@
 #include "report/command_report.h"
 #include "simulate/command_simulate.h"
 #include "tiles/command_gemm.h"
+#include "validate/command_validate.h"
 
 namespace flopsight::app {
 
@@ -35,6 +36,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const GemmArguments* gemm = std::get_if<GemmArguments>(&line)) return run_gemm(*gemm, env);
   if (const AgentArguments* agent = std::get_if<AgentArguments>(&line)) return run_agent(*agent, env);
   if (const TuneArguments* tune = std::get_if<TuneArguments>(&line)) return run_tune(*tune, env);
+  if (const ValidateArguments* validate = std::get_if<ValidateArguments>(&line)) return run_validate(*validate, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

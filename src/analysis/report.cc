@@ -289,6 +289,13 @@ std::vector<std::pair<std::string, double>> absent_ratios(const rollups::Totals&
 
 }  // namespace
 
+void Summary::set_tile_overhead(double overhead_ratio, const std::string& source, bool is_measured) {
+  tile_overhead_ratio = overhead_ratio;
+  tile_overhead_source = source;
+  if (!error || !ofu_ratio) return;
+  error = model::with_tile(*error, *ofu_ratio, overhead_ratio, is_measured ? model::ErrorBasis::kMeasured : model::ErrorBasis::kAssumed);
+}
+
 std::optional<GroupBy> parse_group_by(std::string_view text) {
   for (const auto& [by, name] : kGroupBys) {
     if (name == text) return by;

@@ -21,6 +21,7 @@
 #include "analysis/mfu_comparison.h"
 #include "analysis/prices.h"
 #include "jobs/holder_table.h"
+#include "model/error_band.h"
 #include "rollups/fleet.h"
 #include "samples/quality.h"
 
@@ -38,6 +39,7 @@ struct Summary {
   std::optional<double> ofu_ratio;  // over the measured time
   std::optional<double> ofu_ratio_low;
   std::optional<double> ofu_ratio_high;
+  std::optional<model::ErrorBudget> error;  // all that can be wrong with it; absent where there is no band
   std::optional<double> tensor_active_ratio;
   std::optional<double> sm_clock_hertz_mean;
   // Tensor activity less OFU, over the measured time: what the clock cost. Negative: ran above the reference.
@@ -46,6 +48,16 @@ struct Summary {
   std::optional<double> cost_usd;
   std::optional<double> cost_lost_usd;
   std::optional<double> cost_unmeasured_usd;
+  std::optional<double> tile_overhead_ratio;  // executed over useful FLOPs of a job's matrix products, where it was told
+  std::string tile_overhead_source;
+
+  // OFU without what kernels executed only because of their tiles.
+  std::optional<double> ofu_adjusted_ratio() const {
+    if (!ofu_ratio || !tile_overhead_ratio) return std::nullopt;
+    return *ofu_ratio / *tile_overhead_ratio;
+  }
+  // Of a trace the overhead is measured, else assumed; it becomes a part of the error.
+  void set_tile_overhead(double overhead_ratio, const std::string& source, bool is_measured);
 };
 
 // Shares of the allocated time; those present add up to 1. Tensor idle time is split by SM activity where that is
@@ -67,16 +79,8 @@ struct Group {
   std::string absent_reason;   // why most of the unmeasured time is so; empty without any
   double weight_seconds = 0;   // what was lost, for ordering
   std::optional<double> reported_mfu_ratio = {};  // by the job itself, over the time that it reported
-  std::optional<double> tile_overhead_ratio = {};  // executed over useful FLOPs of the job's matrix products, where it was told
-  std::string tile_overhead_source = {};
   // The most GPUs that a job of it held at once by its scheduler, where that is more than were seen: then it is the summary's gpu_count.
   std::optional<std::uint64_t> gpu_count_told = {};
-
-  // OFU without what kernels executed only because of their tiles.
-  std::optional<double> ofu_adjusted_ratio() const {
-    if (!summary.ofu_ratio || !tile_overhead_ratio) return std::nullopt;
-    return *summary.ofu_ratio / *tile_overhead_ratio;
-  }
 };
 
 // Job and namespace of a group by jobs, each empty where it has none.

@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
 #include "analysis/tally_internal.h"
-#include "model/error_band.h"
+#include "model/reference_error.h"
 
 namespace flopsight::analysis {
 namespace {
@@ -20,6 +21,9 @@ std::string gpu_key(const samples::GpuIdentity& gpu) {
 const std::string& model_key(const rollups::GpuTime& gpu) {
   return gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
 }
+
+// Of a variance by successive differences, against one about the mean (von Neumann 1941).
+constexpr double kDifferenceFreedomRatio = 2.0 / 3.0;
 
 // How many distinct numbers; mostly they come in order, once each.
 std::size_t distinct(const std::vector<std::uint32_t>& members) {
@@ -38,16 +42,17 @@ std::size_t distinct(const std::vector<std::uint32_t>& members) {
 
 void ClockVariance::see(const rollups::GpuTime& gpu) { by_model_[model_key(gpu)].merge(gpu.spread); }
 
-std::optional<double> ClockVariance::hertz2(const rollups::GpuTime& gpu) const {
+std::optional<ClockEstimate> ClockVariance::of(const rollups::GpuTime& gpu) const {
   if (gpu.spread.difference_count > 0) {
-    return gpu.spread.difference_sum_hertz2 / (2.0 * static_cast<double>(gpu.spread.difference_count));
+    const auto n = static_cast<double>(gpu.spread.difference_count);
+    return ClockEstimate{gpu.spread.difference_sum_hertz2 / (2 * n), std::max(1.0, n * kDifferenceFreedomRatio)};
   }
   const auto at = by_model_.find(model_key(gpu));
   if (at == by_model_.end() || at->second.count < 2) return std::nullopt;
   const double n = static_cast<double>(at->second.count);
   const double mean = at->second.sum_hertz / n;
   // Rounding can leave a tiny negative where all clocks are equal.
-  return std::max(0.0, (at->second.sum_hertz2 - n * mean * mean) / (n - 1));
+  return ClockEstimate{std::max(0.0, (at->second.sum_hertz2 - n * mean * mean) / (n - 1)), n - 1};
 }
 
 void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions,
@@ -71,9 +76,10 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
   }
   // When all sharers are in this group there is nothing to split.
   if (shared_all_seconds - shared_mine_seconds > 1e-9 * shared_all_seconds) {
-    limit_less_seconds_ += shared_mine_seconds;
-    limit_more_seconds_ += shared_all_seconds - shared_mine_seconds;
+    errors_.shared_less_seconds += shared_mine_seconds;
+    errors_.shared_more_seconds += shared_all_seconds - shared_mine_seconds;
   }
+  add_ends(gpu, portions);
   add_band(gpu, mine, variance);
   const auto price =
       prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw);
@@ -89,9 +95,18 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
 
 void Tally::add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine,
                      const ClockVariance& variance) {
+  if (gpu.reference) {
+    const model::DomainError domain = model::domain_error(*gpu.reference, gpu.device);
+    errors_.domain_less_seconds += mine.delivered_seconds * domain.less_ratio;
+    errors_.domain_more_seconds += mine.delivered_seconds * domain.more_ratio;
+  }
   if (!(mine.clock_sensitivity_seconds2_per_hertz2 > 0)) return;
-  if (const auto hertz2 = variance.hertz2(gpu)) {
-    sampling_variance_seconds2_ += mine.clock_sensitivity_seconds2_per_hertz2 * *hertz2;
+  if (const auto clock = variance.of(gpu)) {
+    const double seconds2 = mine.clock_sensitivity_seconds2_per_hertz2 * clock->variance_hertz2;
+    errors_.sampling_variance_seconds2 += seconds2;
+    errors_.sampling_variance_error_ratio_seconds4 += seconds2 * seconds2 / clock->freedom;
+    const double active = std::min(1.0, mine.tensor_measured_seconds / mine.measured_seconds);
+    errors_.cycle_seconds += mine.measured_seconds * std::sqrt(clock->variance_hertz2 * active * (1 - active)) / gpu.reference->clock.value;
     return;
   }
   std::optional<double> clock_max_hertz;
@@ -106,9 +121,21 @@ void Tally::add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine,
   }
   band_from_limits_ = true;
   const double at_max_seconds = mine.tensor_measured_seconds * *clock_max_hertz / gpu.reference->clock.value;
-  limit_less_seconds_ += mine.delivered_seconds;
+  errors_.one_reading_less_seconds += mine.delivered_seconds;
   // A reading above the catalogue's maximum leaves nothing to add.
-  limit_more_seconds_ += std::max(0.0, at_max_seconds - mine.delivered_seconds);
+  errors_.one_reading_more_seconds += std::max(0.0, at_max_seconds - mine.delivered_seconds);
+}
+
+void Tally::add_ends(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions) {
+  double ends = 0;
+  for (const rollups::Portion* portion : portions) ends += portion->ends_total;
+  // With all that a GPU had in one group, it does not matter where one holder's time ends and the next one's begins.
+  if (portions.size() == gpu.portions.size()) ends = std::min(ends, 2.0);
+  if (gpu.is_many) ends = 2.0 * static_cast<double>(gpu.members.size());
+  const bool measured = std::any_of(portions.begin(), portions.end(), [](const rollups::Portion* p) { return p->totals.measured_seconds > 0; });
+  if (!measured || (ends == 0 && !gpu.is_many)) return;  // an instant has no ends
+  if (ends == 0 || !(gpu.step_seconds > 0)) errors_.ends_seconds.reset();
+  if (errors_.ends_seconds) *errors_.ends_seconds += gpu.step_seconds * ends / 2;
 }
 
 Summary Tally::summary(bool has_times) const {
@@ -128,12 +155,15 @@ Summary Tally::summary(bool has_times) const {
   }
   s.ofu_ratio = ratio(t.delivered_seconds, t.measured_seconds);
   if (!band_unknown_) {
-    if (const auto band = model::error_band({t.allocated_seconds, t.measured_seconds,
-                                             t.delivered_seconds, sampling_variance_seconds2_,
-                                             limit_less_seconds_, limit_more_seconds_})) {
+    model::BandInputs in = errors_;
+    in.allocated_seconds = t.allocated_seconds;
+    in.measured_seconds = t.measured_seconds;
+    in.delivered_seconds = t.delivered_seconds;
+    if (const auto band = model::error_band(in)) {
       s.ofu_ratio_low = band->low_ratio;
       s.ofu_ratio_high = band->high_ratio;
     }
+    s.error = model::error_budget(in);
   }
   s.tensor_active_ratio = ratio(t.tensor_seconds, t.tensor_known_seconds);
   s.sm_clock_hertz_mean = ratio(t.clock_hertz_seconds, t.clock_known_seconds);

@@ -5,15 +5,21 @@
 #include <set>
 
 #include "analysis/report.h"
+#include "model/error_band.h"
 
 namespace flopsight::analysis {
+
+struct ClockEstimate {
+  double variance_hertz2 = 0;
+  double freedom = 1;  // degrees of freedom that it rests on
+};
 
 // The variance of the SM clock from sample to sample, for each GPU of a fleet.
 class ClockVariance {
  public:
   void see(const rollups::GpuTime& gpu);
   // Nothing when neither the GPU nor its model has two busy readings.
-  std::optional<double> hertz2(const rollups::GpuTime& gpu) const;
+  std::optional<ClockEstimate> of(const rollups::GpuTime& gpu) const;
 
  private:
   std::map<std::string, rollups::ClockSpread> by_model_;
@@ -37,13 +43,12 @@ class Tally {
 
  private:
   void add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine, const ClockVariance& variance);
+  void add_ends(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions);
 
   rollups::Totals totals_;
   std::set<std::string> gpus_;
   std::vector<std::uint32_t> members_;  // of entries that stand for many GPUs
-  double sampling_variance_seconds2_ = 0;
-  double limit_less_seconds_ = 0;
-  double limit_more_seconds_ = 0;
+  model::BandInputs errors_;  // but for what totals_ has
   bool band_unknown_ = false;  // not even a maximum clock is known
   bool band_from_limits_ = false;
   bool price_unknown_ = false;

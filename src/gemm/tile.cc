@@ -39,22 +39,9 @@ base::Status check_shape(const Shape& shape) {
   return check_dimension("batch", shape.batch);
 }
 
-std::optional<Tile> tile_of_cublaslt_id(int id) {
-  // cublasLtMatmulTile_t as nvmath-python documents it (MatmulTile); without a K, which is of the stages.
-  switch (id) {
-    case 18: return Tile{128, 64, 0};
-    case 20: return Tile{128, 128, 0};
-    case 23: return Tile{128, 256, 0};
-    case 24: return Tile{256, 128, 0};
-    case 25: return Tile{512, 64, 0};
-    case 28: return Tile{96, 128, 0};
-    default: return std::nullopt;
-  }
-}
-
 base::Result<Tile> parse_tile(std::string_view text) {
   const Error mistake{ErrorCode::kInvalid, "tile " + base::printable(text, 40) + ": expected MxN or MxNxK, each 1 to " + std::to_string(kTileMax) +
-                                               ", or cublaslt:ID with an ID of 18, 20, 23, 24, 25, 28"};
+                                               ", or cublaslt:ID with an ID of 1 to 634"};
   constexpr std::string_view kId = "cublaslt:";
   if (text.starts_with(kId)) {
     const auto id = tile_side(text.substr(kId.size()));

@@ -53,8 +53,11 @@ std::string tile_text(const Tile& tile);  // "128x256x64", "128x256" where k is 
 base::Status check_shape(const Shape& shape);
 // "128x256x64" or "128x256", or a tile id of cublasLt as "cublaslt:20". Errors: kInvalid.
 base::Result<Tile> parse_tile(std::string_view text);
-// Of cublasLtMatmulTile_t; those that are documented publicly with their number, nothing for others.
+// Of cublasLtMatmulTile_t (CUDA 13.0's cublasLt.h), without a k; nothing for others. m and n are rows and columns of C in column-major
+// order.
 std::optional<Tile> tile_of_cublaslt_id(int id);
+// Of cublasLtMatmulStages_t: the k of the tile.
+std::optional<std::uint64_t> tile_k_of_cublaslt_stages(int id);
 
 struct Waves {
   std::uint64_t waves = 0;

@@ -103,7 +103,10 @@ TEST(Tile, is_read_as_text) {
   EXPECT_EQ(*parse_tile("128x256x64"), (Tile{128, 256, 64}));
   EXPECT_EQ(*parse_tile("64x8"), (Tile{64, 8, 0}));
   EXPECT_EQ(*parse_tile("cublaslt:23"), (Tile{128, 256, 0}));
-  for (const char* wrong : {"", "128", "0x128", "128x", "x128", "128x128x64x1", "128X128", "-1x128", "1e2x128", "128x4097", "cublaslt:1", "cublaslt:", "128x128x0", " 1x1", "1x1 "}) {
+  EXPECT_EQ(*parse_tile("cublaslt:634"), (Tile{512, 1024, 0}));
+  EXPECT_EQ(tile_k_of_cublaslt_stages(15), 64U);
+  EXPECT_EQ(tile_k_of_cublaslt_stages(29), std::nullopt);
+  for (const char* wrong : {"", "128", "0x128", "128x", "x128", "128x128x64x1", "128X128", "-1x128", "1e2x128", "128x4097", "cublaslt:0", "cublaslt:635", "cublaslt:", "128x128x0", " 1x1", "1x1 "}) {
     EXPECT_FALSE(parse_tile(wrong).ok()) << wrong;
   }
 }

@@ -268,6 +268,28 @@ Frame frame_of(const samples::GpuTimeline& timeline, const IntegrateOptions& opt
   return frame;
 }
 
+// How often each holder was given the GPU.
+class EndCounter {
+ public:
+  explicit EndCounter(GpuTime& gpu) : gpu_(gpu) {}
+
+  // The holders of one interval after another; each has its portion.
+  void see(const std::vector<HolderId>& holders) {
+    if (any_ && holders == before_) return;
+    if (holders.empty()) portion_of(gpu_, std::nullopt).ends_total += 2;
+    for (const HolderId id : holders) {
+      if (std::find(before_.begin(), before_.end(), id) == before_.end()) portion_of(gpu_, id).ends_total += 2;
+    }
+    before_ = holders;
+    any_ = true;
+  }
+
+ private:
+  GpuTime& gpu_;
+  std::vector<HolderId> before_;
+  bool any_ = false;
+};
+
 // Lays both views over each other and adds every elementary interval.
 void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderPiece>& held,
            FileJobs& file, double weight, AbsentReason uncovered, GpuTime& out,
@@ -280,6 +302,7 @@ void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderP
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::size_t m = 0, h = 0;
+  EndCounter ends(out);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     const units::Instant start = cuts[i], end = cuts[i + 1];
     while (h < held.size() && held[h].end <= start) ++h;
@@ -294,6 +317,7 @@ void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderP
     const auto who = file.empty() ? held[h].holders : file.holders_at(start, held[h].holders, quality);
     add_shared(out, who, held[h].bridged, (end - start).value * weight,
                {start, piece, why, held[h].scrape, held[h].next});
+    ends.see(who);
   }
 }
 
@@ -342,6 +366,7 @@ GpuTime integrate(const samples::GpuTimeline& timeline, const catalog::Device* d
     return out;
   }
   const Frame frame = frame_of(timeline, options);
+  if (!frame.steps.empty()) out.step_seconds = frame.steps[frame.steps.size() / 2].value * weight;
   const std::vector<MeasuredPiece> measured = measured_pieces(timeline, frame, out, quality);
   const std::vector<HolderPiece> held =
       holder_pieces(timeline, frame, options.bridge_intervals, quality);

@@ -48,6 +48,8 @@ struct Portion {
   Totals totals;
   double shared_delivered_seconds = 0;  // the part of delivered that was split equally with others
   double bridged_seconds = 0;           // the part that is inferred over a label gap
+  // Ends of what the holder had, each known to one sample only: two for each time that it was given the GPU.
+  double ends_total = 0;
 };
 
 struct GpuTime {
@@ -58,6 +60,7 @@ struct GpuTime {
   ClockSpread spread;
   std::uint32_t holders_at_once_max = 0;
   bool from_cycle_counters = false;  // some of it
+  double step_seconds = 0;  // between samples, as a rule, times the weight of the GPU; 0: not known
   // Mean OFU by both routes over the samples that have both, for the cross-check.
   std::uint64_t both_routes_count = 0;
   double counter_route_ratio_sum = 0;

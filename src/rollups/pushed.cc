@@ -46,11 +46,23 @@ void add_span(Totals& totals, const PushedSpan& span, double steps, double kept,
       span.tensor_ratio_sum * tensor_max * (kept_seconds / reference) * (unit_seconds / reference);
 }
 
-// The variance comes ready-made; put as the successive differences that would give it.
-void add_spread(const PushedSpan& span, ClockSpread& spread) {
+// The variance comes ready-made, of all readings of the GPU; put as the successive differences that would give it.
+void add_spread(const std::vector<const PushedSpan*>& spans, ClockSpread& spread) {
+  const PushedSpan& span = *spans.front();
   if (!span.clock_variance_hertz2) return;
-  spread.difference_count += 1;
-  spread.difference_sum_hertz2 += 2 * *span.clock_variance_hertz2;
+  std::uint64_t readings = 0;
+  for (const PushedSpan* one : spans) readings += one->clock_steps;
+  const std::uint64_t differences = std::max<std::uint64_t>(readings, 2) - 1;
+  spread.difference_count += differences;
+  spread.difference_sum_hertz2 += 2 * static_cast<double>(differences) * *span.clock_variance_hertz2;
+}
+
+// What one holder had, in one piece.
+Portion& add_portion(GpuTime& gpu, std::optional<samples::HolderId> holder) {
+  Portion& portion = gpu.portions.emplace_back();
+  portion.holder = holder;
+  portion.ends_total = 2;
+  return portion;
 }
 
 GpuTime gpu_of_spans(const std::vector<const PushedSpan*>& spans, units::Seconds step,
@@ -81,10 +93,11 @@ GpuTime gpu_of_spans(const std::vector<const PushedSpan*>& spans, units::Seconds
     }
   }
   // The variance is of the GPU and repeated on each of its spans.
-  add_spread(*spans.front(), gpu.spread);
+  add_spread(spans, gpu.spread);
   std::sort(holders.begin(), holders.end(),
             [](const auto* a, const auto* b) { return a->first < b->first; });
   const double unit_seconds = step.value * weight;
+  gpu.step_seconds = unit_seconds;
   double held_steps = 0;
   for (std::size_t i = 0; i < holders.size(); ++i) {
     const PushedSpan& span = *holders[i];
@@ -97,18 +110,15 @@ GpuTime gpu_of_spans(const std::vector<const PushedSpan*>& spans, units::Seconds
       }
     }
     held_steps += steps - trimmed;
-    gpu.portions.push_back({});
-    gpu.portions.back().holder = span.holder;
     gpu.holders_at_once_max = 1;
-    add_span(gpu.portions.back().totals, span, steps - trimmed,
+    add_span(add_portion(gpu, span.holder).totals, span, steps - trimmed,
              present > 0 ? (present - trimmed) / present : 1, unit_seconds, AbsentReason::kGap, has_tensor,
              gpu);
   }
   const double free_steps = window_steps - held_steps;
   if (free_steps > 0) {
     const double present = static_cast<double>(free->present_steps);
-    gpu.portions.push_back({});
-    add_span(gpu.portions.back().totals, *free, free_steps, present > free_steps ? free_steps / present : 1,
+    add_span(add_portion(gpu, std::nullopt).totals, *free, free_steps, present > free_steps ? free_steps / present : 1,
              unit_seconds, AbsentReason::kNotSeen, has_tensor, gpu);
   }
   return gpu;

@@ -14,12 +14,18 @@ void add_portion(GpuTime& out, const StoredPortion& stored) {
   portion.shared_delivered_seconds =
       static_cast<double>(stored.cell[CellField::kSharedDelivered]) / kMicrosecondsPerSecond;
   portion.bridged_seconds = static_cast<double>(stored.cell[CellField::kBridged]) / kMicrosecondsPerSecond;
+  portion.ends_total = out.is_many ? 0 : 2;  // of many GPUs, members say how many
   out.portions.push_back(portion);
   out.spread.merge(spread_of(stored.cell));
   if (stored.cell.has(CellField::kHoldersMax)) {
     out.holders_at_once_max =
         std::max(out.holders_at_once_max, static_cast<std::uint32_t>(stored.cell[CellField::kHoldersMax]));
   }
+}
+
+// Between samples, by how many there were; 0 where none were counted.
+double step_of(double allocated_seconds, std::int64_t samples) {
+  return samples > 0 ? allocated_seconds / static_cast<double>(samples) : 0;
 }
 
 }  // namespace
@@ -29,7 +35,14 @@ GpuTime time_of_gpu(const samples::GpuIdentity& gpu, std::span<const StoredPorti
   GpuTime out;
   out.gpu = gpu;
   resolve_device(out, options, std::nullopt, quality);
-  for (const StoredPortion& portion : portions) add_portion(out, portion);
+  double allocated_seconds = 0;
+  std::int64_t samples = 0;
+  for (const StoredPortion& portion : portions) {
+    add_portion(out, portion);
+    allocated_seconds += out.portions.back().totals.allocated_seconds;
+    samples += portion.cell[CellField::kSampleCount];
+  }
+  out.step_seconds = step_of(allocated_seconds, samples);
   return out;
 }
 
@@ -53,6 +66,7 @@ void become_job(GpuTime& entry, const StoredPortion& portion) {
   entry.holders_at_once_max = 0;
   entry.is_many = true;
   add_portion(entry, portion);
+  entry.step_seconds = step_of(entry.portions.back().totals.allocated_seconds, portion.cell[CellField::kSampleCount]);
 }
 
 }  // namespace flopsight::rollups

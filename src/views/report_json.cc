@@ -9,7 +9,7 @@ using base::json::Array;
 using base::json::Object;
 
 // Of a group in JSON, about: it is made in one piece.
-constexpr std::size_t kGroupMembers = 20;
+constexpr std::size_t kGroupMembers = 24;
 
 Object group(const analysis::Group& g) {
   Object key;
@@ -19,13 +19,10 @@ Object group(const analysis::Group& g) {
   out.reserve(kGroupMembers);
   out.emplace_back("key", std::move(key));
   add_summary(out, g.summary);
+  add_error(out, g.summary.error);
   if (g.gpu_count_told) out.emplace_back("gpu_count_told", *g.gpu_count_told);
   if (g.reported_mfu_ratio) out.emplace_back("reported_mfu_ratio", g.reported_mfu_ratio);
-  if (g.tile_overhead_ratio) {
-    out.emplace_back("ofu_adjusted_ratio", g.ofu_adjusted_ratio());
-    out.emplace_back("tile_overhead_ratio", *g.tile_overhead_ratio);
-    out.emplace_back("tile_overhead_source", g.tile_overhead_source);
-  }
+  add_tile(out, g.summary);
   out.emplace_back("absent_reason", text_or_null(g.absent_reason));
   out.emplace_back("waterfall", waterfall_json(g.waterfall));
   return out;
@@ -36,6 +33,7 @@ Object group(const analysis::Group& g) {
 std::string report_json(const analysis::Report& report) {
   Object fleet;
   add_summary(fleet, report.fleet);
+  add_error(fleet, report.fleet.error);
   if (report.fleet_gpu_count_told) fleet.emplace_back("gpu_count_told", *report.fleet_gpu_count_told);
   fleet.emplace_back("waterfall", waterfall_json(report.fleet_waterfall));
   Object absent;
@@ -54,6 +52,7 @@ std::string report_json(const analysis::Report& report) {
   root.emplace_back("groups", std::move(groups));
   root.emplace_back("groups_omitted_count", report.groups_omitted_count);
   root.emplace_back("gpus", std::move(gpus));
+  root.emplace_back("error_sources", error_sources_json());
   root.emplace_back("quality", quality_json(report.quality));
   root.emplace_back("assumptions", strings(report.assumptions));
   if (report.mfu) root.emplace_back("mfu", mfu_object(*report.mfu));

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "views/report_views.h"
+#include "views/error_table_internal.h"
 #include "views/text_table.h"
 
 namespace flopsight::views {
@@ -31,20 +32,6 @@ std::string with_band(const analysis::Summary& s) {
   if (!s.ofu_ratio_low) return percent(s.ofu_ratio) + " (no band)";
   return fmt::format("{} ({:.1f}-{:.1f})", percent(s.ofu_ratio), *s.ofu_ratio_low * 100,
                      *s.ofu_ratio_high * 100);
-}
-
-std::string group_name(const analysis::Group& group, analysis::GroupBy by) {
-  std::string name;
-  for (const auto& [key, value] : group.key) {
-    if (!value || (by == analysis::GroupBy::kJob && key != "job" && key != "namespace") ||
-        (by == analysis::GroupBy::kGpu && (key == "host" || key == "index"))) {
-      continue;
-    }
-    name += (name.empty() ? "" : ", ") + *value;
-  }
-  if (!name.empty()) return short_name(name);
-  return by == analysis::GroupBy::kModel ? "(unknown model)"
-                                         : fmt::format("(no {})", analysis::group_by_name(by));
 }
 
 void add_row(std::vector<Column>& columns, const std::string& name, const analysis::Summary& s, int decimals, bool is_told = false) {
@@ -75,12 +62,12 @@ Column reported_column(const analysis::Report& report) {
 }
 
 bool has_tile_overhead(const analysis::Report& report) {
-  return std::any_of(report.groups.begin(), report.groups.end(), [](const analysis::Group& group) { return group.tile_overhead_ratio.has_value(); });
+  return std::any_of(report.groups.begin(), report.groups.end(), [](const analysis::Group& group) { return group.summary.tile_overhead_ratio.has_value(); });
 }
 
 Column adjusted_column(const analysis::Report& report) {
   Column column{"OFU adj**", {}};
-  for (const analysis::Group& group : report.groups) column.cells.push_back(percent(group.ofu_adjusted_ratio()));
+  for (const analysis::Group& group : report.groups) column.cells.push_back(percent(group.summary.ofu_adjusted_ratio()));
   if (report.groups_omitted_count > 0) column.cells.emplace_back("");
   column.cells.emplace_back(kUnknownCell);
   return column;
@@ -89,8 +76,8 @@ Column adjusted_column(const analysis::Report& report) {
 std::string adjusted_text(const analysis::Report& report) {
   std::string out = "** OFU over the overhead of tiles:\n";
   for (const analysis::Group& group : report.groups) {
-    if (!group.tile_overhead_ratio) continue;
-    out += fmt::format("   {}: {:.4f}, {}\n", group_name(group, report.by), *group.tile_overhead_ratio, base::printable(group.tile_overhead_source));
+    if (!group.summary.tile_overhead_ratio) continue;
+    out += fmt::format("   {}: {:.4f}, {}\n", group_name(group, report.by), *group.summary.tile_overhead_ratio, base::printable(group.summary.tile_overhead_source));
   }
   return out + "\n";
 }
@@ -136,7 +123,7 @@ std::string unmeasured_text(const analysis::Report& report) {
 
 }  // namespace
 
-std::string report_table(const analysis::Report& report) {
+std::string report_table(const analysis::Report& report, const TableOptions& options) {
   std::vector<Column> columns = {{std::string(analysis::group_by_name(report.by)), {}, true},
                                  {"GPUs", {}},       {"OFU (band)", {}},  {"tensor", {}},
                                  {"MHz", {}},        {"clock loss", {}},  {"coverage", {}},
@@ -163,6 +150,7 @@ std::string report_table(const analysis::Report& report) {
                                                     units::to_rfc3339(report.window->end)
                                               : std::string("an instant"));
   out += render(columns, fleet_row) + "\n";
+  if (options.errors) out += error_text(report);
   if (report.mfu) out += mfu_text(report.mfu->without_known_wrong);
   if (adjusted) out += adjusted_text(report);
   if (report.fleet.ofu_ratio) out += waterfall_text(report.fleet_waterfall, report.window.has_value());

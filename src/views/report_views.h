@@ -15,6 +15,9 @@ std::string report_json(const analysis::Report& report);
 // One line a group: the keys, then the summary's fields under their JSON names. Unknown is an empty cell.
 std::string report_csv(const analysis::Report& report);
 
-std::string report_table(const analysis::Report& report);
+struct TableOptions {
+  bool errors = false;  // also the parts of each error band
+};
+std::string report_table(const analysis::Report& report, const TableOptions& options = {});
 
 }  // namespace flopsight::views

@@ -46,6 +46,7 @@ Object job_object(const analysis::JobAnswer& job) {
   out.emplace_back("last", units::to_rfc3339(job.last));
   out.emplace_back("models", strings(job.models));
   add_summary(out, job.summary);
+  add_tile(out, job.summary);
   out.emplace_back("gpu_count_told", job.gpu_count_told ? Value(*job.gpu_count_told) : Value());
   out.emplace_back("ofu_ratio_min", job.spread.ofu_ratio_min);
   out.emplace_back("ofu_ratio_p5", job.spread.ofu_ratio_p5);
@@ -94,6 +95,8 @@ std::string jobs_json(const AnswerHead& head, const std::vector<analysis::JobAns
 std::string job_json(const AnswerHead& head, const analysis::JobAnswer& job) {
   Object out = head_json(head);
   for (auto& field : job_object(job)) out.push_back(std::move(field));
+  add_error(out, job.summary.error);
+  out.emplace_back("error_sources", error_sources_json());
   const auto audit = job.audit ? base::json::parse(job.audit->evidence_json) : base::Result<Value>(Value());
   out.emplace_back("audit", audit.ok() ? *audit : Value());
   return finish(out, head);

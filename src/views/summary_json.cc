@@ -26,6 +26,48 @@ void add_summary(Object& out, const analysis::Summary& s) {
   out.emplace_back("cost_unmeasured_usd", s.cost_unmeasured_usd);
 }
 
+void add_tile(Object& out, const analysis::Summary& summary) {
+  if (!summary.tile_overhead_ratio) return;
+  out.emplace_back("ofu_adjusted_ratio", summary.ofu_adjusted_ratio());
+  out.emplace_back("tile_overhead_ratio", *summary.tile_overhead_ratio);
+  out.emplace_back("tile_overhead_source", summary.tile_overhead_source);
+}
+
+void add_error(Object& out, const std::optional<model::ErrorBudget>& error) {
+  if (!error) {
+    out.emplace_back("error_band", Value());
+    out.emplace_back("error_parts", Value());
+    return;
+  }
+  Array parts, unknown;
+  parts.reserve(model::kErrorSources);
+  for (std::size_t i = 0; i < model::kErrorSources; ++i) {
+    const model::ErrorPart& part = error->parts[i];
+    const std::string_view name = model::error_source_name(static_cast<model::ErrorSource>(i));
+    const bool known = part.basis != model::ErrorBasis::kUnknown;
+    if (!known) unknown.emplace_back(name);
+    parts.emplace_back(Object{{"id", name},
+                              {"basis", model::error_basis_name(part.basis)},
+                              {"low_ratio", known ? Value(part.low_ratio) : Value()},
+                              {"high_ratio", known ? Value(part.high_ratio) : Value()},
+                              {"in_band", model::error_sum_name(part.sum)}});
+  }
+  out.emplace_back("error_band", Object{{"low_ratio", error->band.low_ratio},
+                                        {"high_ratio", error->band.high_ratio},
+                                        {"confidence_ratio", model::kConfidenceRatio},
+                                        {"unknown", std::move(unknown)}});
+  out.emplace_back("error_parts", std::move(parts));
+}
+
+Object error_sources_json() {
+  Object out;
+  for (std::size_t i = 0; i < model::kErrorSources; ++i) {
+    const auto source = static_cast<model::ErrorSource>(i);
+    out.emplace_back(std::string(model::error_source_name(source)), model::error_source_meaning(source));
+  }
+  return out;
+}
+
 Object waterfall_json(const analysis::Waterfall& w) {
   Object out;
   out.reserve(6);

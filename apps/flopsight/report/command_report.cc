@@ -63,9 +63,9 @@ int fail(const base::Error& error, const Env& env) {
   return kExitUsage;
 }
 
-void print(const analysis::Report& report, ReportFormat format, const Env& env) {
-  switch (format) {
-    case ReportFormat::kTable: env.out << views::report_table(report); break;
+void print(const analysis::Report& report, const ReportArguments& a, const Env& env) {
+  switch (a.format) {
+    case ReportFormat::kTable: env.out << views::report_table(report, {a.errors}); break;
     case ReportFormat::kJson: env.out << views::report_json(report); break;
     case ReportFormat::kCsv: env.out << views::report_csv(report); break;
   }
@@ -82,21 +82,6 @@ base::Status add_reported(store::Reader& stored, JobService& jobs, const AnswerS
     if (const auto at = mfu.find(analysis::job_of(group)); at != mfu.end()) group.reported_mfu_ratio = at->second;
   }
   report.mfu = std::move(answer.comparison);
-  return {};
-}
-
-// What tiles cost jobs (`flopsight gemm --attach`), for their corrected OFU.
-base::Status add_tile_overheads(const std::string& folder, analysis::Report& report) {
-  store::JobBookOptions how;
-  how.read_only = true;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<store::JobBook> book, store::JobBook::open(folder, how));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const auto overheads, tile_overheads(*book));
-  for (analysis::Group& group : report.groups) {
-    const auto at = overheads.find(analysis::job_of(group));
-    if (at == overheads.end()) continue;
-    group.tile_overhead_ratio = at->second.overhead_ratio;
-    group.tile_overhead_source = at->second.source;
-  }
   return {};
 }
 
@@ -122,7 +107,7 @@ Result<analysis::Report> report_store(const ReportArguments& a, const ReportSett
   report.source += " " + a.store_path;
   if (jobs != nullptr && a.by == analysis::GroupBy::kJob) {
     FLOPSIGHT_RETURN_IF_ERROR(add_reported(*stored, *jobs, answers, window, everybody, report));
-    FLOPSIGHT_RETURN_IF_ERROR(add_tile_overheads(a.store_path, report));
+    FLOPSIGHT_RETURN_IF_ERROR(add_tile_overheads(jobs->book(), report));
   }
   return report;
 }
@@ -141,7 +126,7 @@ int run_report(const ReportArguments& a, const Env& env) {
   if (!a.store_path.empty()) {
     const auto stored = report_store(a, settings, *window);
     if (!stored.ok()) return fail(stored.error(), env);
-    print(*stored, a.format, env);
+    print(*stored, a, env);
     return kExitDone;
   }
   settings.fleet.integrate.window = window;
@@ -178,7 +163,7 @@ int run_report(const ReportArguments& a, const Env& env) {
   };
   analysis::Report report = analysis::build_report(source.fleet, source.holders.mapped(group_of), std::move(source.quality), options);
   add_reported_mfu(source, group_of, report);
-  print(report, a.format, env);
+  print(report, a, env);
   return kExitDone;
 }
 

@@ -10,6 +10,7 @@
 #include "serve/mfu_answers.h"
 #include "serve/openapi.h"
 #include "serve/paths.h"
+#include "serve/tile_overheads.h"
 #include "serve/route_answers.h"
 #include "views/report_views.h"
 #include "views/service_json.h"
@@ -286,8 +287,9 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
-  const auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller, &jobs_);
+  auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller, &jobs_);
   if (!report.ok()) return failed(report.error());
+  if (const base::Status status = add_tile_overheads(jobs_.book(), *report); !status.ok()) return failed(status.error());
   return json(views::report_json(*report));
 }
 
@@ -303,13 +305,16 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
   const AnswerSettings answers = answer_settings(settings);
   samples::QualityLog quality;
   bool is_simulated = answers.simulated;
-  const base::Result<JobPage> page = [&]() -> base::Result<JobPage> {
+  base::Result<JobPage> page = [&]() -> base::Result<JobPage> {
     FLOPSIGHT_ASSIGN_OR_RETURN(Ingest::ReaderHandle store, ingest_.reader(now_()));
     auto answer = answer_known_jobs(*store, &jobs_, answers, *window, caller, {*cursor, *limit}, quality);
     is_simulated = is_simulated || store->simulated();
     return answer;
   }();
   if (!page.ok()) return failed(page.error());
+  const auto overheads = tile_overheads(jobs_.book());
+  if (!overheads.ok()) return failed(overheads.error());
+  for (analysis::JobAnswer& job : page->jobs) add_tile_overhead(*overheads, {job.holder.job, job.holder.name_space}, job.summary);
   const std::uint64_t shown = *cursor + page->jobs.size();
   const auto next = shown < page->jobs_total ? std::optional(std::to_string(shown)) : std::nullopt;
   return json(views::jobs_json({*window, is_simulated, quality.entries()}, page->jobs, next));
@@ -380,6 +385,9 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
   if (!row.ok()) return failed(row.error());
   if (const base::Status audited = audits_.audit_answer(**store, jobs_, answers, id, caller, now_(), *row); !audited.ok()) return failed(audited.error());
   note_discrepancy(*row, quality);
+  const auto overheads = tile_overheads(jobs_.book());
+  if (!overheads.ok()) return failed(overheads.error());
+  add_tile_overhead(*overheads, {row->holder.job, row->holder.name_space}, row->summary);
   head.simulated = head.simulated || (*store)->simulated();
   head.quality = quality.entries();
   return json(views::job_json(head, *row));

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "base/file.h"
 #include "serve/openapi.h"
+#include "model/error_band.h"
 #include "serve/test_ingest.h"
+#include "serve/tile_overheads.h"
 
 namespace flopsight::app {
 namespace {
@@ -156,6 +159,26 @@ TEST_F(Routed, jobs_by_what_they_lost_and_each_of_them) {
   const test::Value series = json("/api/v1/jobs/" + id + "/series", {{"step", "10m"}, {"since", "1h"}});
   for (const char* column : {"time", "ofu_ratio", "coverage_ratio", "absent_reason", "gpu_count"}) EXPECT_EQ(test::count(series, column), 6U) << column;
   EXPECT_NEAR(test::number(series, "ofu_ratio.3"), 0.2 * 1500 / 1830, 1e-4);
+}
+
+TEST_F(Routed, a_job_whose_tiles_are_known_has_its_corrected_ofu_and_every_part_of_its_error) {
+  const std::string path = "/api/v1/jobs/" + id_of("a-1");
+  const test::Value before = json(path);
+  EXPECT_EQ(before.find("ofu_adjusted_ratio"), nullptr);
+  EXPECT_EQ(test::text(test::find(before, "error_parts", "id", "tile"), "basis"), "unknown");
+  ASSERT_TRUE(keep_tile_overhead(jobs_->book(), "a-1", test::text(before, "namespace"), {1.25, "trace rank0.json, 99.0 % of the tensor kernels' time"}).ok());
+  const test::Value job = json(path);
+  const double ofu = test::number(job, "ofu_ratio");
+  EXPECT_NEAR(test::number(job, "ofu_adjusted_ratio"), ofu / 1.25, 1e-12);
+  const test::Value tile = test::find(job, "error_parts", "id", "tile");
+  EXPECT_EQ(test::text(tile, "basis"), "measured");
+  EXPECT_NEAR(test::number(tile, "low_ratio"), ofu / 1.25 - ofu, 1e-12);
+  EXPECT_LT(test::number(job, "error_band.high_ratio"), ofu);
+  // One GPU, read every 15 s for an hour: two ends, a sample's time each, of an activity that is known to have the mean.
+  const test::Value ends = test::find(job, "error_parts", "id", "job_ends");
+  EXPECT_NEAR(test::number(ends, "high_ratio"), 1.645 * 15 * std::sqrt(2 * model::end_activity_variance(ofu) / 3) / 3600, 1e-5);
+  EXPECT_NEAR(test::number(test::find(json("/api/v1/jobs"), "jobs", "job", "a-1"), "ofu_adjusted_ratio"), ofu / 1.25, 1e-12);
+  EXPECT_NEAR(test::number(test::find(json("/api/v1/fleet", {{"by", "job"}}), "groups", "key.job", "a-1"), "ofu_adjusted_ratio"), ofu / 1.25, 1e-12);
 }
 
 TEST_F(Routed, an_empty_window_and_an_empty_store_are_answers) {

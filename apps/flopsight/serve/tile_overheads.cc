@@ -20,9 +20,9 @@ base::Status keep_tile_overhead(store::JobBook& book, const std::string& job, co
   return book.put_note(std::string(kPrefix) + base::json::dump(key, 0), base::json::dump(value, 0));
 }
 
-base::Result<std::map<std::pair<std::string, std::string>, TileOverhead>> tile_overheads(store::JobBook& book) {
+base::Result<TileOverheads> tile_overheads(store::JobBook& book) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> notes, book.notes(kPrefix));
-  std::map<std::pair<std::string, std::string>, TileOverhead> out;
+  TileOverheads out;
   for (const std::string& note : notes) {
     const auto value = base::json::parse(note);
     if (!value.ok()) continue;
@@ -32,6 +32,18 @@ base::Result<std::map<std::pair<std::string, std::string>, TileOverhead>> tile_o
     out[{*job, *name_space}] = {*ratio->as_number(), *source};
   }
   return out;
+}
+
+void add_tile_overhead(const TileOverheads& overheads, const std::pair<std::string, std::string>& job, analysis::Summary& summary) {
+  const auto at = overheads.find(job);
+  if (at != overheads.end()) summary.set_tile_overhead(at->second.overhead_ratio, at->second.source, at->second.is_measured());
+}
+
+base::Status add_tile_overheads(store::JobBook& book, analysis::Report& report) {
+  if (report.by != analysis::GroupBy::kJob) return {};
+  FLOPSIGHT_ASSIGN_OR_RETURN(const TileOverheads overheads, tile_overheads(book));
+  for (analysis::Group& group : report.groups) add_tile_overhead(overheads, analysis::job_of(group), group.summary);
+  return {};
 }
 
 }  // namespace flopsight::app

@@ -1,11 +1,7 @@
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <ostream>
 
-#include "base/text.h"
+#include "new_files.h"
 #include "simulate/simulate_targets.h"
 #include "simulation/text.h"
 #include "simulation/training_log.h"
@@ -21,62 +17,6 @@ using base::Status;
 
 // The samples of a column hardly differ from line to line: a higher level is slower and no smaller.
 constexpr int kGzipLevel = 3;
-
-Status io_error(const std::string& path, const std::string& what) {
-  return Error{ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno)};
-}
-
-// A file that is complete or not there: written beside its place and moved.
-class NewFile {
- public:
-  explicit NewFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
-    errno = 0;
-    file_.open(part_, std::ios::binary | std::ios::trunc);
-  }
-  ~NewFile() {
-    std::error_code ignored;
-    if (!done_) std::filesystem::remove(part_, ignored);
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  Status write(std::string_view bytes) {
-    if (!file_.is_open()) return io_error(path_, "cannot be written");
-    errno = 0;
-    file_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    return file_ ? Status() : io_error(path_, "cannot be written");
-  }
-  Status close() {
-    errno = 0;
-    file_.close();
-    if (!file_) return io_error(path_, "cannot be written");
-    std::error_code error;
-    std::filesystem::rename(part_, path_, error);
-    if (error) return Error{ErrorCode::kIo, path_ + ": cannot be written: " + error.message()};
-    done_ = true;
-    return {};
-  }
-
- private:
-  std::string path_;
-  std::string part_;
-  std::ofstream file_;
-  bool done_ = false;
-};
-
-Status prepare_folder(const SimulateArguments& a, const std::string& samples, const std::string& truth, const std::string& logs) {
-  std::error_code error;
-  std::filesystem::create_directories(a.out, error);
-  if (error) return Error{ErrorCode::kIo, "--out " + a.out + ": cannot be made a folder: " + error.message()};
-  if (a.force) return {};
-  for (const std::string& path : {samples, truth, logs}) {
-    if (path == logs && !a.fleet.reports_mfu()) continue;
-    if (std::filesystem::exists(path, error)) {
-      return Error{ErrorCode::kInvalid, path + ": is there already; --force replaces it"};
-    }
-  }
-  return {};
-}
 
 // One for each job that reports its MFU; how many.
 base::Result<std::size_t> write_logs(const simulation::Timetable& timetable, const std::string& folder) {
@@ -102,7 +42,9 @@ Status simulate_to_folder(const SimulateArguments& a, const Env& env) {
   options.window = {start, start + a.length.value_or(units::Seconds(3600))};
   const std::string samples_path = a.out + "/samples.prom.gz", truth_path = a.out + "/truth.json",
                     logs_path = a.out + "/training_logs";
-  FLOPSIGHT_RETURN_IF_ERROR(prepare_folder(a, samples_path, truth_path, logs_path));
+  std::vector<std::string> made = {samples_path, truth_path};
+  if (a.fleet.reports_mfu()) made.push_back(logs_path);
+  FLOPSIGHT_RETURN_IF_ERROR(prepare_folder(a.out, made, a.force));
   const simulation::Timetable timetable(options);
   NewFile samples(samples_path), truth(truth_path);
   const bool show = env.err_is_terminal && !a.quiet;

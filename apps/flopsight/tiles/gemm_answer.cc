@@ -183,6 +183,11 @@ base::Status add_trace(const GemmArguments& arguments, const catalog::DeviceCata
   const catalog::Device* known = device != nullptr ? device : catalog.find(trace.gpu_name);
   out.gpu = known != nullptr ? known->model : trace.gpu_name;
   out.sm_count = trace.sm_count;
+  if (const catalog::Device* own = catalog.find(trace.gpu_name); device != nullptr && !trace.gpu_name.empty() && own != device) {
+    out.assumptions.push_back(own != nullptr ? "WARNING: the trace is of " + own->model + " and not of --gpu " + device->model + ": its kernels and times are those of the former"
+                                             : "the trace calls its GPU " + base::printable(trace.gpu_name, 60) + ", which the catalogue does not know; --gpu " + device->model +
+                                                   " is taken for it");
+  }
   for (const gemm::TraceProduct& product : trace.products) {
     GemmRow row{product.shape, product.count, product.kernel, "", product.tile, "kernel_name", product.splits, product.quantized, std::nullopt, std::nullopt, product.time};
     if (product.read.precision) row.suggestion = gemm::suggest(product.shape, product.tile, *product.read.precision, product.splits > 1 ? std::nullopt : trace.sm_count);

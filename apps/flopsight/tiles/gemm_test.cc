@@ -102,6 +102,22 @@ TEST(Gemm, a_trace_plain_or_compressed_says_the_same) {
   EXPECT_EQ(base::json::dump(same), base::json::dump(out));
 }
 
+TEST(Gemm, a_trace_of_another_gpu_than_the_named_one_is_warned_of) {
+  const TempFolder folder;
+  const auto packed = base::read_file(kTrimmed);
+  auto plain = wire::gunzip(*packed, std::size_t{1} << 26);
+  ASSERT_TRUE(plain.ok());
+  const std::string name = "NVIDIA A100-PG509-200";  // which the catalogue does not know
+  const Answer unknown = run_program({"gemm", "--trace", kTrimmed, "--gpu", "A100-SXM4-80GB"});
+  EXPECT_NE(unknown.out.find("the trace calls its GPU " + name + ", which the catalogue does not know; --gpu A100-SXM4-80GB is taken for it"), std::string::npos) << unknown.out;
+  plain->replace(plain->find(name), name.size(), "NVIDIA A100-SXM4-80GB");
+  const std::string path = folder.write("known.json", *plain);
+  const Answer other = run_program({"gemm", "--trace", path, "--gpu", "H100-SXM5-80GB"});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_NE(other.out.find("WARNING: the trace is of A100-SXM4-80GB and not of --gpu H100-SXM5-80GB"), std::string::npos) << other.out;
+  EXPECT_EQ(run_program({"gemm", "--trace", path, "--gpu", "A100-SXM4-80GB"}).out.find("WARNING"), std::string::npos);
+}
+
 TEST(Gemm, every_captured_trace_has_a_table) {
   for (const char* name : {"hta-trace_diff__control__control.trimmed.json.gz", "hta-timeline_analysis__sampled_rank-0.json.gz", "hta-amd_trace__mi250_minitoy_train_ROCm6_2_kineto.json.gz"}) {
     const Answer answer = run_program({"gemm", "--trace", kTraces + name, "--top", "3"});
@@ -148,6 +164,14 @@ TEST(Gemm, an_overhead_that_is_attached_to_a_job_corrects_its_ofu) {
   const Answer table = run_program(report);
   EXPECT_NE(table.out.find("OFU adj**"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("llm-pretrain-worker-0, foundation: 1.1849, trace "), std::string::npos) << table.out;
+  // A job that reports do not have, or have in another namespace, is refused.
+  for (const std::size_t changed : {7U, 9U}) {
+    auto other = attach;
+    other[changed] = "other";
+    const Answer refused = run_program(other);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.err.find(": no job "), std::string::npos) << refused.err;
+  }
   auto nowhere = attach;
   nowhere[5] = folder.path() + "/none";
   EXPECT_EQ(run_program(nowhere).exit_code, 2);
