@@ -61,7 +61,10 @@ std::string percent_text(double ratio) { return number_text(100 * ratio, "%.1f %
 
 void advise(const Rules& rules, Advice advice, double gain_ratio) {
   advice.gain_ratio = gain_ratio;
-  if (!advice.tokens_per_second) advice.tokens_per_second = rules.one.step.tokens_per_second * (1 + gain_ratio);
+  if (!advice.tokens_per_second) {
+    const double now = rules.one.calibration ? rules.one.calibration->seconds(rules.one.step) : rules.one.step.step_seconds();
+    advice.tokens_per_second = rules.one.step.tokens_per_second * rules.one.step.step_seconds() / now * (1 + gain_ratio);
+  }
   rules.out.advice.push_back(std::move(advice));
 }
 
@@ -69,14 +72,23 @@ bool propose(const Rules& rules, const Change& change) {
   const auto step = rules.steps.predict(change.settings);
   if (!step.ok()) return false;
   const bool fits = train_memory(rules.steps.model(), change.settings, rules.steps.rates().device()).fits().value_or(true);
-  const double gain = step->tokens_per_second / rules.one.step.tokens_per_second - 1;
+  const double predicted = step->tokens_per_second / rules.one.step.tokens_per_second;
+  double gain = predicted - 1, rate = step->tokens_per_second, seconds = step->step_seconds();
+  if (const auto& calibration = rules.one.calibration) {
+    const double before = calibration->seconds(rules.one.step);
+    seconds = calibration->seconds(*step);
+    // Tokens of a step may differ: another global batch.
+    const double tokens = predicted * step->step_seconds() / rules.one.step.step_seconds();
+    gain = tokens * before / seconds - 1;
+    rate = step->tokens_per_second * step->step_seconds() / seconds;
+  }
   const bool helps = fits && !rules.fits();
   if (!fits || (gain < kGainLeastRatio && !helps)) return false;
   Advice advice;
   advice.id = change.id;
   advice.change = change.what;
-  advice.tokens_per_second = step->tokens_per_second;
-  advice.step_seconds = step->step_seconds();
+  advice.tokens_per_second = rate;
+  advice.step_seconds = seconds;
   advice.confidence = change.confidence;
   advice.why = helps ? "as it is, it does not fit into memory; with this it does" + (change.why.empty() ? std::string() : "; " + change.why) : change.why;
   advice.price = change.price;

@@ -58,6 +58,17 @@ struct Measured {
   std::optional<double> step_seconds;
 };
 
+// What a measured run makes of a prediction: compare.h. `seconds` is a step's time, put right.
+struct Calibration {
+  double busy_scale = 1;
+  double idle_scale = 1;
+  double idle_extra_seconds = 0;
+
+  double seconds(const Step& step) const;
+};
+// Messages, bubble and launches of a step.
+double idle_seconds(const Breakdown& breakdown);
+
 // Lengths of training documents: how many there are of each.
 using Histogram = std::vector<std::pair<std::uint64_t, double>>;  // tokens, weight
 
@@ -66,6 +77,7 @@ struct TrainCase {
   Step step;
   Memory memory;
   std::optional<Measured> measured;
+  std::optional<Calibration> calibration;       // by what was measured; changes are then predicted with it
   Histogram lengths;                            // empty: not known
   std::optional<double> checkpoint_seconds;     // that training stands still for one
   std::optional<double> checkpoint_interval_seconds;

@@ -109,7 +109,7 @@ double activations_of_stage(const flops::Model& model, const TrainSettings& s, b
   held = std::min(held, std::max(1.0, micro_batches * (v > 1 ? v : 1)));
   const BlockActivations blocks = block_activations(model, s);
   const double kept = s.recompute == flops::Recompute::kFull ? blocks.input_bytes : blocks.all_bytes;
-  double bytes = held * tokens * kept / p;
+  double bytes = held * tokens * kept * largest_stage_ratio(model.shape.blocks, l);
   if (s.recompute == flops::Recompute::kFull) bytes += tokens * blocks.all_bytes / blocks.blocks;
   if (!first || l.pipeline == 1) bytes += tokens * kLogitBytes * number(model.shape.vocab_size) / number(l.tensor);
   return bytes;
@@ -198,7 +198,7 @@ StageParameters stage_parameters(const flops::Model& model, const Layout& layout
     const ParameterShare share = share_of(layer, layout);
     const double stored = number(layer.stored);
     if (is_block(layer)) {
-      add(out.blocks, share, stored / number(layout.pipeline));
+      add(out.blocks, share, stored * largest_stage_ratio(model.shape.blocks, layout));
     } else if (layer.kind == flops::LayerKind::kEmbedding || layer.section == flops::Section::kVision) {
       add(out.embedding, share, stored);
     } else {

@@ -24,6 +24,15 @@ std::vector<std::uint64_t> powers(std::uint64_t max) {
   return out;
 }
 
+// Numbers of pipeline stages: what divides the blocks, and powers of two, whose stages may differ by a block.
+std::vector<std::uint64_t> stages_of(std::uint64_t blocks, std::uint64_t max) {
+  std::vector<std::uint64_t> out = divisors(blocks, max);
+  for (const std::uint64_t power : powers(std::min(blocks, max))) {
+    if (std::find(out.begin(), out.end(), power) == out.end()) out.push_back(power);
+  }
+  return out;
+}
+
 struct Search {
   StepModel& steps;
   const SearchOptions& options;
@@ -71,7 +80,7 @@ struct Search {
     const flops::Model& model = steps.model();
     const std::uint64_t experts = experts_of(model);
     for (const std::uint64_t tensor : powers(std::min(steps.fabric().node_gpus, start.gpus))) {
-      for (const std::uint64_t pipeline : divisors(model.shape.blocks, std::min(kPipelineMax, start.gpus / tensor))) {
+      for (const std::uint64_t pipeline : stages_of(model.shape.blocks, std::min(kPipelineMax, start.gpus / tensor))) {
         for (const std::uint64_t context : powers(std::min(kContextMax, std::max<std::uint64_t>(1, start.sequence_tokens / kContextTokensLeast)))) {
           const std::uint64_t each = tensor * pipeline * context;
           if (start.gpus % each != 0 || start.global_batch % (start.gpus / each) != 0) continue;
@@ -79,7 +88,7 @@ struct Search {
           s.layout = Layout{tensor, pipeline, 1, context, 1, start.gpus / each};
           for (const std::uint64_t expert : experts == 0 ? std::vector<std::uint64_t>{1} : powers(std::min(experts, s.layout.context * s.layout.data))) {
             s.layout.expert = expert;
-            for (const std::uint64_t stages : pipeline == 1 ? std::vector<std::uint64_t>{1} : divisors(model.shape.blocks / pipeline, kVirtualMax)) {
+            for (const std::uint64_t stages : pipeline == 1 || model.shape.blocks % pipeline != 0 ? std::vector<std::uint64_t>{1} : divisors(model.shape.blocks / pipeline, kVirtualMax)) {
               s.layout.virtual_stages = stages;
               try_memory(s);
             }

@@ -33,10 +33,11 @@ base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
                  ", expected --gpus " + text(s.gpus));
   }
   if (l.virtual_stages > 1 && l.pipeline == 1) return wrong("--vp " + text(l.virtual_stages) + " needs --pp");
+  // Without interleaving stages may differ by a block, as 61 blocks on 16 GPUs do; parts that take turns are alike.
   const std::uint64_t stages = l.pipeline * l.virtual_stages;
-  if (model.shape.blocks % stages != 0) {
+  if (stages > model.shape.blocks || (l.virtual_stages > 1 && model.shape.blocks % stages != 0)) {
     return wrong("--pp " + text(l.pipeline) + (l.virtual_stages > 1 ? " x --vp " + text(l.virtual_stages) : "") + ": the model's " + text(model.shape.blocks) +
-                 " layers cannot be divided by " + text(stages));
+                 " layers cannot be divided " + (stages > model.shape.blocks ? "over " : "by ") + text(stages));
   }
   if (model.shape.heads > 0 && model.shape.heads % l.tensor != 0) {
     return wrong("--tp " + text(l.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
@@ -68,6 +69,11 @@ bool is_training_precision(catalog::Precision precision) {
   using P = catalog::Precision;
   constexpr std::array<P, 6> kAll = {P::kFp32, P::kTf32, P::kFp16, P::kBf16, P::kFp8, P::kFp4};
   return std::find(kAll.begin(), kAll.end(), precision) != kAll.end();
+}
+
+double largest_stage_ratio(std::uint64_t blocks, const Layout& l) {
+  if (blocks == 0) return 1 / static_cast<double>(l.pipeline);
+  return static_cast<double>((blocks + l.pipeline - 1) / l.pipeline) / static_cast<double>(blocks);
 }
 
 std::string layout_text(const Layout& l) {

@@ -47,6 +47,8 @@ struct Layout {
 
   bool operator==(const Layout&) const = default;
 };
+// Part of `blocks` blocks that the fullest pipeline GPU has: 1/pipeline where they divide.
+double largest_stage_ratio(std::uint64_t blocks, const Layout& layout);
 std::string layout_text(const Layout& layout);  // "tp 4, pp 4, cp 2, dp 2"
 
 // What is divided over data-parallel GPUs: nothing, optimizer state, gradients too, weights too (Rajbhandari et al. 2019, arXiv

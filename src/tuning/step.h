@@ -5,7 +5,7 @@
 //   micro-batch = (products + attention + element-wise + exposed tensor, context and expert messages of all layers) / p + the last stage's head
 //   step        = (m + (p-1)/v) * micro-batch + exposed gradient and weight messages + optimizer + host
 //
-// m micro-batches, p stages, v interleaved (Narayanan et al. 2021, arXiv 2104.04473); the bubble is what a GPU waits beside its mean work.
+// m micro-batches, p stages (the fullest counts where blocks do not divide), v interleaved (Narayanan et al. 2021, arXiv 2104.04473); the bubble is what a GPU waits beside its mean work.
 // Overlap: T = max(compute * (1 + c), communication) with c = 0.15 of the time that messages go (NCCL's kernels take about 15 % of the SMs:
 // nccl issue 1432). Traffic: Rajbhandari et al. 2019 (ZeRO), Korthikanti et al. 2022 (sequence parallelism: four collectives forward and four
 // backward a block). Element-wise passes are listed in step_passes.cc. Launching a kernel takes the host 6 us operator by operator and 4 us

@@ -15,6 +15,12 @@ int failed(const base::Error& error, const char* action, const Env& env) {
 }  // namespace
 
 int run_tune(const TuneArguments& arguments, const Env& env) {
+  if (arguments.action == TuneArguments::Action::kVerify) {
+    const base::Result<TuneVerifyAnswer> answer = tune_verify(arguments.verify, env);
+    if (!answer.ok()) return failed(answer.error(), "verify", env);
+    env.out << verify_text(*answer);
+    return kExitDone;
+  }
   if (arguments.action == TuneArguments::Action::kServe) {
     const base::Result<TuneServeAnswer> answer = tune_serve(arguments.serve);
     if (!answer.ok()) return failed(answer.error(), "serve", env);

@@ -4,6 +4,7 @@
 #include "advisor/tune_html.h"
 #include "parse_file.h"
 #include "tuning/formulas.h"
+#include "tuning/lengths.h"
 
 namespace flopsight::app {
 namespace {
@@ -56,7 +57,7 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   one.settings = arguments.settings;
   one.usd_per_gpu_hour = arguments.usd_per_gpu_hour;
   if (!arguments.lengths_path.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(one.settings.output_lengths, parse_file(arguments.lengths_path, &read_lengths));
+    FLOPSIGHT_ASSIGN_OR_RETURN(one.settings.output_lengths, parse_file(arguments.lengths_path, &tuning::read_lengths));
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(one.serving, model.predict(one.settings));
   TuneServeAnswer out;

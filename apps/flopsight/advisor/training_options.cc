@@ -119,6 +119,11 @@ void add_tune_train(CLI::App& app, TuneTrainArguments& a, TuneTrainTexts& t) {
   app.add_flag("--no-sequence-parallel", t.no_sequence_parallel, "norms in full on every tensor-parallel GPU");
   app.add_option("--mtp", t.prediction, "multi-token prediction steps that are trained (default: 0)")->check(CLI::Range(std::uint64_t{0}, std::uint64_t{64}));
   app.add_flag("--search", a.search, "list the quickest layouts that fit");
+  app.add_option("--store", a.store_path, "store folder that knows the job, with --job")->group("The job as measured");
+  app.add_option("--job", a.job.job, "the job's id, as flopsight jobs lists it")->group("The job as measured");
+  app.add_option("--start", t.job.start, "with --store: RFC 3339 with an offset, or Unix seconds")->group("The job as measured");
+  app.add_option("--end", t.job.end, "exclusive; default: now")->group("The job as measured");
+  app.add_option("--since", t.job.since, "length up to the end (default: 24h)")->group("The job as measured");
   app.add_option("--lengths", a.lengths_path, "CSV of document lengths (tokens,count), for packing")->group("The run");
   app.add_option("--checkpoint-cost", t.checkpoint, "how long training stands still for a checkpoint, e.g. 30s")->group("The run");
   app.add_option("--checkpoint-interval", t.interval, "time between checkpoints, e.g. 1h")->group("The run");
@@ -143,6 +148,9 @@ std::optional<std::string> set_tune_train(TuneTrainArguments& a, const TuneTrain
   for (const std::string& entry : a.environment) {
     if (entry.find('=') == std::string::npos || entry.starts_with('=')) return "--env " + base::printable(entry, 60) + ": expected NAME=value";
   }
+  if (auto mistake = set_job_window("--", t.job, a.job)) return mistake;
+  if (a.store_path.empty() != a.job.job.empty()) return "--store and --job go together";
+  if (a.store_path.empty() && (a.job.start || a.job.end || a.job.since)) return "--start, --end and --since need --store";
   say_assumed(a, t);
   return std::nullopt;
 }

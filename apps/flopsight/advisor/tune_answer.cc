@@ -1,9 +1,10 @@
 #include "advisor/tune_answer.h"
 
-#include "base/csv.h"
 #include "base/text.h"
 #include "flopcount/model_file.h"
 #include "parse_file.h"
+#include "tuning/compare.h"
+#include "tuning/lengths.h"
 
 namespace flopsight::app {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 using base::Status;
-
-constexpr std::size_t kLengthsMax = 1'000'000;
 
 Status choose_fabric(const TuneCommon& a, TuneGround& out) {
   const auto reference = tuning::reference_fabric(*out.device);
@@ -52,28 +51,16 @@ void say_rates(const tuning::Rates& rates, const tuning::TrainSettings& s, std::
   }
 }
 
-}  // namespace
-
-base::Result<tuning::Histogram> read_lengths(std::string_view text) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const base::CsvTable table, base::parse_csv(text));
-  const int tokens = table.column("tokens"), count = table.column("count");
-  if (tokens < 0 || count < 0) return Error{ErrorCode::kInvalid, "line 1: expected the columns tokens and count"};
-  if (table.rows.size() > kLengthsMax) return Error{ErrorCode::kLimit, "more than " + std::to_string(kLengthsMax) + " lengths"};
-  tuning::Histogram out;
-  double documents = 0;
-  for (const base::CsvRow& row : table.rows) {
-    const auto length = base::parse_number(base::trim(row.fields[static_cast<std::size_t>(tokens)]));
-    const auto weight = base::parse_number(base::trim(row.fields[static_cast<std::size_t>(count)]));
-    if (!length || *length < 1 || *length > static_cast<double>(tuning::kSequenceTokensMax)) {
-      return Error{ErrorCode::kInvalid, "line " + std::to_string(row.line) + ", column tokens: expected 1 to " + std::to_string(tuning::kSequenceTokensMax)};
-    }
-    if (!weight || *weight < 0) return Error{ErrorCode::kInvalid, "line " + std::to_string(row.line) + ", column count: expected 0 or more"};
-    out.emplace_back(static_cast<std::uint64_t>(*length), *weight);
-    documents += *weight;
+void say_measured(const MeasuredJob& job, const TuneGround& ground, const tuning::TrainCase& one, bool is_step_implied, std::vector<std::string>& out) {
+  for (const std::string& model : job.models) {
+    if (model != ground.device->model) out.push_back("the store saw the job on " + base::printable(model, 60) + ", --gpu says " + ground.device->model + ": the comparison is of two GPUs");
   }
-  if (documents <= 0) return Error{ErrorCode::kInvalid, "no documents"};
-  return out;
+  if (job.gpu_count != one.settings.gpus) out.push_back("the store saw " + std::to_string(job.gpu_count) + " GPUs of the job, --gpus says " + std::to_string(one.settings.gpus));
+  if (is_step_implied) out.emplace_back("the job reports no tokens per second: its step time is implied by OFU, as if it executed the FLOPs that are predicted");
+  if (!one.measured->sm_idle_ratio) out.emplace_back("SM activity is not scraped: idle time is taken as predicted");
 }
+
+}  // namespace
 
 std::string fabric_text(const tuning::Fabric& fabric) { return std::string(fabric.name) + ": " + std::string(fabric.what); }
 
@@ -93,7 +80,7 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
   return {};
 }
 
-base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, const Env&) {
+base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, const Env& env) {
   TuneGround ground;
   FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
@@ -103,7 +90,7 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   FLOPSIGHT_ASSIGN_OR_RETURN(one.step, steps.predict(one.settings));
   one.memory = tuning::train_memory(ground.model, one.settings, *ground.device);
   if (!arguments.lengths_path.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(one.lengths, parse_file(arguments.lengths_path, &read_lengths));
+    FLOPSIGHT_ASSIGN_OR_RETURN(one.lengths, parse_file(arguments.lengths_path, &tuning::read_lengths));
   }
   one.checkpoint_seconds = arguments.checkpoint_seconds;
   one.checkpoint_interval_seconds = arguments.checkpoint_interval_seconds;
@@ -111,6 +98,16 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   one.restart_seconds = arguments.restart_seconds;
   one.environment = arguments.environment;
   one.usd_per_gpu_hour = arguments.usd_per_gpu_hour;
+  std::optional<MeasuredJob> measured;
+  std::optional<tuning::Comparison> comparison;
+  if (!arguments.store_path.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(measured, read_measured(arguments.store_path, arguments.job, env));
+    if (measured->measured.tokens_per_second) *measured->measured.tokens_per_second *= static_cast<double>(one.settings.gpus);
+    comparison = tuning::compare(one.step, measured->measured);
+    one.measured = measured->measured;
+    one.calibration = comparison->calibration;
+    say_measured(*measured, ground, one, comparison->is_step_implied, ground.assumptions);
+  }
 
   TuneTrainAnswer out;
   out.arguments = arguments;
@@ -120,6 +117,8 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   out.step = one.step;
   out.memory = one.memory;
   out.findings = tuning::advise_training(steps, one);
+  out.measured = std::move(measured);
+  out.comparison = std::move(comparison);
   if (arguments.search) {
     FLOPSIGHT_ASSIGN_OR_RETURN(tuning::SearchResult found, tuning::search_layouts(steps, one.settings));
     out.layouts = std::move(found.best);

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "advisor/measured_job.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "catalog/devices.h"
 #include "env.h"
 #include "tuning/advice.h"
+#include "tuning/compare.h"
 #include "tuning/search.h"
 #include "advisor/tune_options.h"
 
@@ -35,7 +37,8 @@ struct TuneTrainAnswer {
   tuning::Step step;
   tuning::Memory memory;
   tuning::Findings findings;
-  std::optional<tuning::Measured> measured;
+  std::optional<MeasuredJob> measured;      // with --store; tokens a second of the whole job
+  std::optional<tuning::Comparison> comparison;
   std::vector<tuning::Found> layouts;  // with --search
   std::uint64_t layouts_tried = 0;
   std::uint64_t layouts_fitting = 0;
@@ -73,7 +76,6 @@ struct BreakdownPart {
 };
 std::vector<BreakdownPart> breakdown_parts(const tuning::Breakdown& breakdown);
 base::json::Object breakdown_json(const tuning::Breakdown& breakdown);
-base::Result<tuning::Histogram> read_lengths(std::string_view text);  // CSV: tokens,count
 std::string fabric_text(const tuning::Fabric& fabric);
 base::json::Object memory_json(const tuning::Memory& memory);
 base::json::Array advice_json(const tuning::Findings& findings);

@@ -118,6 +118,11 @@ std::string train_html(const TuneTrainAnswer& answer) {
                 {"tokens a second", number(answer.step.tokens_per_second, "%.0f")},
                 {"MFU", number(100 * answer.step.mfu_ratio, "%.1f %%") + " of the dense " + std::string(catalog::precision_name(s.precision)) + " peak"},
                 {"attainable OFU", number(100 * answer.step.attainable_ofu_ratio, "%.1f %%")}};
+  if (answer.comparison) {
+    for (const tuning::PartCompared& part : answer.comparison->parts) {
+      page.facts.emplace_back(part.name, number(100 * part.predicted_ratio, "%.1f %%") + " predicted, " + (part.measured_ratio ? number(100 * *part.measured_ratio, "%.1f %%") + " measured" : std::string("not measured")));
+    }
+  }
   page.parts = breakdown_parts(answer.step.breakdown);
   page.parts_title = "Where a step's time goes";
   page.memory = answer.memory;

@@ -36,6 +36,38 @@ json::Object step_json(const tuning::Step& step, std::uint64_t gpus) {
                                           {"data_parallel_hidden", step.data_parallel_hidden_seconds}}}};
 }
 
+json::Value measured_json(const TuneTrainAnswer& answer) {
+  if (!answer.measured) return {};
+  const MeasuredJob& job = *answer.measured;
+  const tuning::Measured& m = job.measured;
+  const tuning::Comparison& c = *answer.comparison;
+  json::Array parts;
+  for (const tuning::PartCompared& part : c.parts) {
+    parts.emplace_back(json::Object{{"part", part.part}, {"what", part.name}, {"predicted_ratio", part.predicted_ratio}, {"measured_ratio", part.measured_ratio}, {"difference_ratio", part.difference_ratio()}});
+  }
+  json::Value calibration;
+  if (c.calibration) {
+    calibration = json::Object{{"busy_scale", c.calibration->busy_scale}, {"idle_scale", c.calibration->idle_scale}, {"idle_extra_seconds", c.calibration->idle_extra_seconds}};
+  }
+  return json::Object{{"job", job.job},
+                      {"start", units::to_rfc3339(job.window.start)},
+                      {"end", units::to_rfc3339(job.window.end)},
+                      {"gpu_count", job.gpu_count},
+                      {"coverage_ratio", job.coverage_ratio},
+                      {"ofu_ratio", m.ofu_ratio},
+                      {"tensor_active_ratio", m.tensor_active_ratio},
+                      {"clock_loss_ratio", m.clock_loss_ratio},
+                      {"tensor_idle_sm_busy_ratio", m.tensor_idle_sm_busy_ratio},
+                      {"sm_idle_ratio", m.sm_idle_ratio},
+                      {"mfu_ratio", m.mfu_ratio},
+                      {"tokens_per_second", m.tokens_per_second},
+                      {"step_seconds", c.step_seconds},
+                      {"step_seconds_implied_by_ofu", c.is_step_implied},
+                      {"out_of_line", c.out_of_line},
+                      {"parts", std::move(parts)},
+                      {"calibration", std::move(calibration)}};
+}
+
 json::Array layouts_json(const TuneTrainAnswer& answer) {
   json::Array out;
   for (const tuning::Found& found : answer.layouts) {
@@ -94,7 +126,7 @@ std::string train_json(const TuneTrainAnswer& answer) {
       {"memory_bytes_per_gpu", memory_json(answer.memory)},
       {"fits", answer.memory.fits()},
       {"over", over.empty() ? json::Value() : json::Value(over)},
-      {"measured", json::Value()},
+      {"measured", measured_json(answer)},
       {"advice", advice_json(answer.findings)},
       {"rejected", rejected_json(answer.findings)},
       {"assumptions", json::Array(answer.assumptions.begin(), answer.assumptions.end())},

@@ -53,11 +53,14 @@ void add_tune(CLI::App& app, TuneArguments& a, TuneTexts& t) {
   app.require_subcommand(1, 1);
   add_tune_train(*app.add_subcommand("train", "training: predicted step time by part, memory, and what to change next"), a.train, t.train);
   add_tune_serve(*app.add_subcommand("serve", "inference: latency, throughput, memory, and what to change next"), a.serve, t.serve);
+  add_tune_verify(*app.add_subcommand("verify", "what a change did gain, beside what was predicted, kept in a file"), a.verify, t.verify);
 }
 
 std::optional<std::string> set_tune(const CLI::App& app, TuneArguments& a, const TuneTexts& t) {
-  a.action = app.got_subcommand("serve") ? TuneArguments::Action::kServe : TuneArguments::Action::kTrain;
-  return a.action == TuneArguments::Action::kServe ? set_tune_serve(a.serve, t.serve) : set_tune_train(a.train, t.train);
+  using Action = TuneArguments::Action;
+  a.action = app.got_subcommand("serve") ? Action::kServe : app.got_subcommand("verify") ? Action::kVerify : Action::kTrain;
+  if (a.action == Action::kVerify) return set_tune_verify(a.verify, t.verify);
+  return a.action == Action::kServe ? set_tune_serve(a.serve, t.serve) : set_tune_train(a.train, t.train);
 }
 
 }  // namespace flopsight::app

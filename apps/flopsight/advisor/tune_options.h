@@ -9,6 +9,8 @@
 #include "tuning/serving.h"
 #include "tuning/settings.h"
 #include "units/time.h"
+#include "advisor/measured_job.h"
+#include "advisor/verify_answer.h"
 
 namespace CLI {
 class App;
@@ -43,6 +45,8 @@ struct TuneTrainArguments : TuneCommon {
   std::optional<double> failure_seconds;
   std::optional<double> restart_seconds;
   std::vector<std::string> environment;
+  std::string store_path;
+  JobWindow job;
 };
 
 struct TuneServeArguments : TuneCommon {
@@ -52,10 +56,11 @@ struct TuneServeArguments : TuneCommon {
 };
 
 struct TuneArguments {
-  enum class Action { kTrain, kServe };
+  enum class Action { kTrain, kServe, kVerify };
   Action action = Action::kTrain;
   TuneTrainArguments train;
   TuneServeArguments serve;
+  TuneVerifyArguments verify;
 };
 
 // As text; turned into settings after parsing.
@@ -67,6 +72,7 @@ struct TuneTrainTexts : TuneCommonTexts {
   std::optional<std::uint64_t> gpus, sequence, global_batch, micro_batch, tensor, pipeline, virtual_stages, data, expert, context, prediction;
   std::optional<int> zero;
   std::string precision, recompute, optimizer, kernels, attention, overlap, checkpoint, interval, failure, restart;
+  JobWindowTexts job;
   bool fp32_gradients = false, no_master = false, narrow_weights = false, no_sequence_parallel = false;
 };
 struct TuneServeTexts : TuneCommonTexts {
@@ -78,6 +84,7 @@ struct TuneServeTexts : TuneCommonTexts {
 struct TuneTexts {
   TuneTrainTexts train;
   TuneServeTexts serve;
+  TuneVerifyTexts verify;
 };
 
 void add_tune(CLI::App& app, TuneArguments& arguments, TuneTexts& texts);

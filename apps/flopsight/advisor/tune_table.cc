@@ -23,6 +23,30 @@ void line(std::string& out, std::string_view name, const std::string& value) {
   out += std::string(name) + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
 }
 
+std::string measured_table(const TuneTrainAnswer& answer) {
+  if (!answer.measured) return "";
+  const MeasuredJob& job = *answer.measured;
+  const tuning::Comparison& c = *answer.comparison;
+  std::string out = "\nmeasured: job " + text_table::short_name(job.job) + ", " + units::to_rfc3339(job.window.start) + " to " + units::to_rfc3339(job.window.end);
+  if (job.coverage_ratio) out += ", " + percent(*job.coverage_ratio) + " of its time seen";
+  out += "\n";
+  std::vector<Column> columns = {{"share of the time", {}, true}, {"predicted", {}, false}, {"measured", {}, false}, {"difference", {}, false}};
+  for (const tuning::PartCompared& part : c.parts) {
+    const auto difference = part.difference_ratio();
+    columns[0].cells.emplace_back(part.name);
+    columns[1].cells.push_back(percent(part.predicted_ratio));
+    columns[2].cells.push_back(part.measured_ratio ? percent(*part.measured_ratio) : std::string(kUnknownCell));
+    columns[3].cells.push_back(difference ? number(100 * *difference, "%+.1f") : std::string(kUnknownCell));
+  }
+  out += text_table::render(columns, columns[0].cells.size());
+  for (const tuning::PartCompared& part : c.parts) {
+    if (c.out_of_line && part.part == *c.out_of_line) out += "out of line: " + std::string(part.name) + "\n";
+  }
+  if (!c.out_of_line) out += "no part takes more than predicted, beyond what the model is uncertain by\n";
+  if (c.step_seconds) out += "measured step " + seconds_text(*c.step_seconds) + (c.is_step_implied ? ", implied by OFU" : "") + "; changes below are predicted with that\n";
+  return out;
+}
+
 std::string layouts_table(const TuneTrainAnswer& answer) {
   std::string out = "\nquickest layouts of " + std::to_string(answer.layouts_fitting) + " that fit, of " + std::to_string(answer.layouts_tried) + " that divide\n";
   std::vector<Column> columns = {{"layout", {}, true}, {"micro-batch", {}, false}, {"recompute", {}, true}, {"zero", {}, false}, {"step", {}, false}, {"MFU", {}, false}, {"GiB", {}, false}};
@@ -105,6 +129,7 @@ std::string train_table(const TuneTrainAnswer& answer) {
   line(out, "MFU", percent(answer.step.mfu_ratio) + " of the dense " + std::string(catalog::precision_name(s.precision)) + " peak");
   line(out, "attainable OFU", percent(answer.step.attainable_ofu_ratio));
   out += breakdown_table("where a step's time goes", answer.step.breakdown, "step") + memory_table(answer.memory);
+  out += measured_table(answer);
   if (answer.arguments.search) out += layouts_table(answer);
   out += advice_table(answer.findings) + "\n";
   for (const std::string& assumption : answer.assumptions) out += "assumed: " + assumption + "\n";

@@ -1,0 +1,55 @@
+#include "advisor/measured_job.h"
+
+#include "base/text.h"
+#include "jobbook/open_jobs.h"
+#include "serve/job_answers.h"
+
+namespace flopsight::app {
+
+std::optional<std::string> set_job_window(const std::string& prefix, const JobWindowTexts& t, JobWindow& w) {
+  const auto instant = [](const std::string& text, std::optional<units::Instant>& out) {
+    if (!text.empty()) out = units::parse_instant(text);
+    return text.empty() || out.has_value();
+  };
+  if (!instant(t.start, w.start)) return prefix + "start " + base::printable(t.start, 40) + ": expected RFC 3339 with an offset or Unix seconds";
+  if (!instant(t.end, w.end)) return prefix + "end " + base::printable(t.end, 40) + ": expected RFC 3339 with an offset or Unix seconds";
+  if (!t.since.empty() && !(w.since = units::parse_duration(t.since))) return prefix + "since " + base::printable(t.since, 40) + ": expected a duration such as 24h or 90m";
+  if (w.start && w.since) return prefix + "start and " + prefix + "since exclude each other";
+  if (w.start && w.end && *w.end <= *w.start) return prefix + "end is not after " + prefix + "start";
+  return std::nullopt;
+}
+
+base::Result<MeasuredJob> read_measured(const std::string& store_path, const JobWindow& w, const Env& env) {
+  OpenedJobs opened;
+  FLOPSIGHT_RETURN_IF_ERROR(open_jobs(store_path, opened));
+  MeasuredJob out;
+  const units::Instant end = w.end.value_or(env.now());
+  out.window = units::Window{w.start.value_or(end - w.since.value_or(units::Seconds(24 * 3600))), end};
+  samples::QualityLog quality;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, w.job, out.window, everybody(), quality));
+  if (!job.summary.ofu_ratio) {
+    return base::Error{base::ErrorCode::kNotFound, "job " + base::printable(w.job, 80) + ": nothing of it was measured in the window" + (job.absent_reason.empty() ? "" : " (" + job.absent_reason + ")")};
+  }
+  out.job = job.id;
+  out.coverage_ratio = job.summary.coverage_ratio;
+  out.gpu_count = job.summary.gpu_count;
+  out.models = job.models;
+  // The waterfall's shares are of the allocated time; these are of what was measured.
+  const analysis::Waterfall& f = job.waterfall;
+  const double seen = 1 - f.unmeasured_ratio;
+  const auto of_measured = [&](const std::optional<double>& share) { return share && seen > 0 ? std::optional<double>(*share / seen) : std::nullopt; };
+  tuning::Measured& m = out.measured;
+  m.ofu_ratio = job.summary.ofu_ratio;
+  m.tensor_active_ratio = job.summary.tensor_active_ratio;
+  m.clock_loss_ratio = job.summary.clock_loss_ratio;
+  m.tensor_idle_sm_busy_ratio = of_measured(f.tensor_idle_sm_busy_ratio);
+  m.sm_idle_ratio = of_measured(f.sm_idle_ratio);
+  if (job.reported) {
+    m.mfu_ratio = job.reported->mfu_ratio;
+    m.tokens_per_second = job.reported->tokens_per_second_per_gpu;
+    if (!m.tokens_per_second) m.step_seconds = job.reported->step_seconds;
+  }
+  return out;
+}
+
+}  // namespace flopsight::app
