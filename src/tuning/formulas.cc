@@ -56,9 +56,14 @@ double packing_efficiency_ratio(const Lengths& lengths, std::uint64_t tokens) {
   std::sort(sorted.rbegin(), sorted.rend());
   const double all = weight_total(sorted);
   std::vector<std::uint64_t> room;
-  double used = 0;
+  double used = 0, seen = 0;
+  std::size_t taken = 0;
   for (const auto& entry : sorted) {
-    const auto count = static_cast<std::size_t>(std::lround(entry.second / all * kSampleDocuments));
+    // As many as make the running total right, so that a long tail of rare lengths is sampled too.
+    seen += entry.second;
+    const auto upto = static_cast<std::size_t>(std::lround(seen / all * kSampleDocuments));
+    const std::size_t count = upto - taken;
+    taken = upto;
     const std::uint64_t length = std::min(entry.first, tokens);
     for (std::size_t i = 0; i < count; ++i) {
       const auto fits = std::find_if(room.begin(), room.end(), [&](std::uint64_t left) { return left >= length; });

@@ -21,6 +21,9 @@ TEST(Formulas, first_fit_decreasing_fills_nearly_all) {
   EXPECT_GT(packing_efficiency_ratio(kLengths, 4096), 0.95);
   EXPECT_LE(packing_efficiency_ratio(kLengths, 4096), 1);
   EXPECT_NEAR(packing_efficiency_ratio({{3000, 1}}, 4096), 3000.0 / 4096, 1e-3) << "two do not go into one";
+  std::vector<std::pair<std::uint64_t, double>> spread;
+  for (std::uint64_t length = 1; length <= 100'000; ++length) spread.emplace_back(length % 2000 + 1, 1);
+  EXPECT_GT(packing_efficiency_ratio(spread, 4096), 0.95) << "however many lengths there are";
   EXPECT_NEAR(packing_efficiency_ratio({{9000, 1}}, 4096), 1, 1e-3) << "longer ones are cut";
 }
 

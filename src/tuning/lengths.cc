@@ -5,6 +5,11 @@
 #include "tuning/settings.h"
 
 namespace flopsight::tuning {
+namespace {
+
+constexpr double kCountMax = 1e15;
+
+}  // namespace
 
 base::Result<Histogram> read_lengths(std::string_view text) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const base::CsvTable table, base::parse_csv(text));
@@ -19,7 +24,7 @@ base::Result<Histogram> read_lengths(std::string_view text) {
     if (!length || *length < 1 || *length > static_cast<double>(kSequenceTokensMax)) {
       return base::Error{base::ErrorCode::kInvalid, "line " + std::to_string(row.line) + ", column tokens: expected 1 to " + std::to_string(kSequenceTokensMax)};
     }
-    if (!weight || *weight < 0) return base::Error{base::ErrorCode::kInvalid, "line " + std::to_string(row.line) + ", column count: expected 0 or more"};
+    if (!weight || *weight < 0 || *weight > kCountMax) return base::Error{base::ErrorCode::kInvalid, "line " + std::to_string(row.line) + ", column count: expected 0 to 1e15"};
     out.emplace_back(static_cast<std::uint64_t>(*length), *weight);
     documents += *weight;
   }

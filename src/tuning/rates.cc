@@ -27,7 +27,13 @@ double Rates::bandwidth_bytes_per_second() const { return device_->memory_bandwi
 
 base::Result<double> Rates::peak_flops_per_second(Precision precision) const {
   const auto peak = device_->peak(precision);
-  if (!peak) return base::Error{base::ErrorCode::kUnsupported, device_->model + " has no " + std::string(catalog::precision_name(precision)) + " peak in the catalogue"};
+  if (!peak) {
+    std::string others;
+    for (const Precision other : {Precision::kTf32, Precision::kFp16, Precision::kBf16, Precision::kFp8, Precision::kInt8, Precision::kFp4}) {
+      if (device_->peak(other)) others += (others.empty() ? "" : ", ") + std::string(catalog::precision_name(other));
+    }
+    return base::Error{base::ErrorCode::kUnsupported, device_->model + " has no " + std::string(catalog::precision_name(precision)) + " peak in the catalogue, which has " + others};
+  }
   return peak->value;
 }
 

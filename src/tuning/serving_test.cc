@@ -149,7 +149,7 @@ TEST(Serving, settings_that_do_not_fit_name_the_size) {
   EXPECT_EQ(message([](ServeSettings& s) { s.tokens_max = 100; }), "--max-tokens 100: less than the 2096 of --input-tokens and --output-tokens");
   EXPECT_EQ(message([](ServeSettings& s) { s.concurrency = kConcurrencyMax + 1; }), "--concurrency 10000001: expected 1 to 10000000");
   EXPECT_EQ(message([](ServeSettings& s) { s.concurrency = kConcurrencyMax; }), "ok");
-  EXPECT_EQ(message([](ServeSettings& s) { s.weights = WeightFormat::kFp4; }), "H100-SXM5-80GB has no fp4 peak in the catalogue");
+  EXPECT_EQ(message([](ServeSettings& s) { s.weights = WeightFormat::kFp4; }), "H100-SXM5-80GB has no fp4 peak in the catalogue, which has tf32, fp16, bf16, fp8, int8");
 }
 
 TEST(ServeAdvice, weights_in_fewer_bits_within_their_bound) {

@@ -27,7 +27,11 @@ Error wrong(std::string message) { return Error{ErrorCode::kInvalid, std::move(m
 
 base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
   const Layout& l = s.layout;
-  const std::uint64_t product = l.tensor * l.pipeline * l.context * l.data;
+  std::uint64_t product = 1;
+  for (const std::uint64_t degree : {l.tensor, l.pipeline, l.context, l.data}) {
+    if (product <= kGpusMax) product *= degree;  // each is at most kGpusMax: no overflow
+  }
+  if (product > kGpusMax) return wrong("--tp x --pp x --cp x --dp: more than " + text(kGpusMax) + " GPUs, expected --gpus " + text(s.gpus));
   if (product != s.gpus) {
     return wrong("--tp " + text(l.tensor) + " x --pp " + text(l.pipeline) + " x --cp " + text(l.context) + " x --dp " + text(l.data) + " = " + text(product) +
                  ", expected --gpus " + text(s.gpus));

@@ -93,7 +93,7 @@ TEST(Step, tensor_parallel_messages_are_eight_hidden_states_a_layer) {
 TEST(Step, formats_that_a_gpu_does_not_have_are_refused) {
   TestRun run("made--Llama-3-8B", "A100-SXM4-80GB", "dgx-a100");
   run.settings.precision = Precision::kFp8;
-  EXPECT_EQ(run.steps.predict(run.settings).error().message, "A100-SXM4-80GB has no fp8 peak in the catalogue");
+  EXPECT_EQ(run.steps.predict(run.settings).error().message, "A100-SXM4-80GB has no fp8 peak in the catalogue, which has tf32, fp16, bf16, int8");
 }
 
 TEST(Step, settings_that_do_not_divide_name_the_size) {
@@ -117,6 +117,7 @@ TEST(Step, settings_that_do_not_divide_name_the_size) {
   EXPECT_EQ(message([](TrainSettings& s) { s.prediction_steps = 1; }), "--mtp 1: the configuration has no multi-token prediction layers");
   EXPECT_EQ(message([](TrainSettings& s) { s.micro_batch = 128; }), "--micro-batch 128: expected 1 to --global-batch 64");
   EXPECT_EQ(message([](TrainSettings& s) { s.sequence_tokens = kSequenceTokensMax + 1; }), "--seq-len 134217729: expected 1 to 134217728");
+  EXPECT_EQ(message([](TrainSettings& s) { s.layout = {kGpusMax, kGpusMax, 1, kGpusMax, 1, kGpusMax}; }), "--tp x --pp x --cp x --dp: more than 1048576 GPUs, expected --gpus 8");
   EXPECT_EQ(message([](TrainSettings& s) { s.sequence_tokens = 8; }), "ok");
 }
 
