@@ -8,35 +8,19 @@
 #include <fstream>
 #include <map>
 
-#include "base/csv.h"
-#include "base/text.h"
 #include "flops/adapters.h"
 #include "flops/conventions.h"
 #include "flops/test_models.h"
+#include "flops/test_rows.h"
 
 namespace flopsight::flops {
 namespace {
 
+using test::field;
+using test::Row;
+using test::rows;
+
 constexpr double kTolerance = 0.01;
-
-struct Row {
-  std::map<std::string, std::string> cells;
-  const std::string& text(const std::string& name) const { return cells.at(name); }
-  double number(const std::string& name) const { return base::parse_number(cells.at(name)).value_or(0); }
-  std::uint64_t count(const std::string& name) const { return static_cast<std::uint64_t>(number(name)); }
-  int id() const { return static_cast<int>(number("row_id")); }
-};
-
-std::vector<Row> rows() {
-  const auto table = base::parse_csv(base::read_file(FLOPSIGHT_SOURCE_DIR "/tests/fixtures/flops/rows.csv").value());
-  std::vector<Row> list;
-  for (const base::CsvRow& row : table->rows) {
-    Row one;
-    for (std::size_t i = 0; i < table->header.size(); ++i) one.cells[table->header[i]] = row.fields[i];
-    list.push_back(std::move(one));
-  }
-  return list;
-}
 
 enum class Source { kFoundry, kNemo, kDgxc, kTorchtitan, kMaxtext };
 
@@ -85,8 +69,6 @@ Shape5 shape_of(const Row& row) {
   if (row.text("model") == "llama2-70b" && source_of(row) == Source::kDgxc && row.text("source_ref") != "v24.11.1") s.vocab = 128256;
   return s;
 }
-
-std::string field(const char* name, std::uint64_t value) { return std::string("\"") + name + "\":" + std::to_string(value) + ","; }
 
 Model model_of_row(const Row& row) {
   const Shape5 s = shape_of(row);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "flops/experts.h"
 #include "tuning/advice_internal.h"
 #include "tuning/formulas.h"
 #include "tuning/serving.h"
@@ -157,7 +158,7 @@ void advise_tensor(const Serve& serve) {
 
 void advise_expert(const Serve& serve) {
   const ServeSettings& now = serve.one.settings;
-  const std::uint64_t experts = experts_of(serve.model.model());
+  const std::uint64_t experts = flops::routed_experts(serve.model.model());
   if (experts == 0 || now.expert > 1 || now.gpus <= now.tensor) return;
   ServeSettings s = now;
   s.expert = std::min(now.gpus, experts);

@@ -9,37 +9,20 @@
 #include <fstream>
 #include <map>
 
-#include "base/csv.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "flops/hf_config.h"
+#include "flops/test_rows.h"
 #include "tuning/memory.h"
 #include "tuning/step.h"
 
 namespace flopsight::tuning {
 namespace {
 
-struct Row {
-  std::map<std::string, std::string> cells;
-  const std::string& text(const std::string& name) const { return cells.at(name); }
-  double number(const std::string& name) const { return base::parse_number(cells.at(name)).value_or(0); }
-  std::uint64_t count(const std::string& name) const { return static_cast<std::uint64_t>(number(name)); }
-  std::uint64_t count_or_one(const std::string& name) const { return std::max<std::uint64_t>(1, count(name)); }
-};
-
-std::vector<Row> rows() {
-  const auto table = base::parse_csv(base::read_file(FLOPSIGHT_SOURCE_DIR "/tests/fixtures/flops/rows.csv").value());
-  std::vector<Row> list;
-  for (const base::CsvRow& row : table->rows) {
-    Row one;
-    for (std::size_t i = 0; i < table->header.size(); ++i) one.cells[table->header[i]] = row.fields[i];
-    list.push_back(std::move(one));
-  }
-  return list;
-}
-
-std::string field(const char* name, std::uint64_t value) { return std::string("\"") + name + "\":" + std::to_string(value) + ","; }
+using flops::test::field;
+using flops::test::Row;
+using flops::test::rows;
 
 flops::Model model_of(const Row& row) {
   const std::string& kind = row.text("ffn_kind");

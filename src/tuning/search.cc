@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flops/experts.h"
+
 namespace flopsight::tuning {
 namespace {
 
@@ -78,7 +80,7 @@ struct Search {
 
   void try_layouts(const TrainSettings& start) {
     const flops::Model& model = steps.model();
-    const std::uint64_t experts = experts_of(model);
+    const std::uint64_t experts = flops::routed_experts(model);
     for (const std::uint64_t tensor : powers(std::min(steps.fabric().node_gpus, start.gpus))) {
       for (const std::uint64_t pipeline : stages_of(model.shape.blocks, std::min(kPipelineMax, start.gpus / tensor))) {
         for (const std::uint64_t context : powers(std::min(kContextMax, std::max<std::uint64_t>(1, start.sequence_tokens / kContextTokensLeast)))) {

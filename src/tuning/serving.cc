@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "flops/experts.h"
 #include "flops/gemms.h"
 #include "gemm/attainable.h"
 #include "tuning/formulas.h"
@@ -218,8 +219,8 @@ base::Status check_serve_settings(const flops::Model& model, const ServeSettings
   if (s.gpus % s.replica_gpus() != 0) return wrong("--gpus " + text(s.gpus) + " cannot be divided by the " + text(s.replica_gpus()) + " GPUs of a replica (--tp, --ep)");
   if (s.expert > s.tensor && s.expert % s.tensor != 0) return wrong("--ep " + text(s.expert) + " cannot be divided by --tp " + text(s.tensor));
   if (model.shape.heads > 0 && model.shape.heads % s.tensor != 0) return wrong("--tp " + text(s.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
-  if (s.expert > 1 && experts_of(model) == 0) return wrong("--ep " + text(s.expert) + ": the model has no routed experts");
-  if (s.expert > 1 && experts_of(model) % s.expert != 0) return wrong("--ep " + text(s.expert) + ": the model's " + text(experts_of(model)) + " experts cannot be divided by it");
+  if (s.expert > 1 && flops::routed_experts(model) == 0) return wrong("--ep " + text(s.expert) + ": the model has no routed experts");
+  if (s.expert > 1 && flops::routed_experts(model) % s.expert != 0) return wrong("--ep " + text(s.expert) + ": the model's " + text(flops::routed_experts(model)) + " experts cannot be divided by it");
   if (s.input_tokens == 0 || s.input_tokens > kSequenceTokensMax) return wrong("--input-tokens " + text(s.input_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
   if (s.output_tokens == 0 || s.output_tokens > kSequenceTokensMax) return wrong("--output-tokens " + text(s.output_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
   if (s.concurrency == 0 || s.concurrency > kConcurrencyMax) return wrong("--concurrency " + text(s.concurrency) + ": expected 1 to " + text(kConcurrencyMax));
@@ -241,7 +242,7 @@ base::Result<DecodeStep> ServeModel::decode(const ServeSettings& s, double batch
   options.tensor_parallel = s.tensor;
   options.backward = false;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
-  const double experts = number(experts_of(model_));
+  const double experts = number(flops::routed_experts(model_));
   const double top_k = number(top_k_of(model_));
   for (const flops::Gemm& gemm : gemms) {
     const bool head = gemm.layer == flops::LayerKind::kHead;

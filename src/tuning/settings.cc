@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "flops/experts.h"
+
 namespace flopsight::tuning {
 namespace {
 
@@ -48,7 +50,7 @@ base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
   }
   if (s.sequence_tokens % l.context != 0) return wrong("--cp " + text(l.context) + ": --seq-len " + text(s.sequence_tokens) + " cannot be divided by it");
   if (l.expert == 1) return {};
-  const std::uint64_t experts = experts_of(model);
+  const std::uint64_t experts = flops::routed_experts(model);
   if (experts == 0) return wrong("--ep " + text(l.expert) + ": the model has no routed experts");
   if (experts % l.expert != 0) return wrong("--ep " + text(l.expert) + ": the model's " + text(experts) + " experts cannot be divided by it");
   if ((l.context * l.data) % l.expert != 0) {
@@ -100,16 +102,6 @@ flops::Workload TrainSettings::workload() const {
   out.sequence = sequence();
   out.prediction_steps = prediction_steps;
   return out;
-}
-
-std::uint64_t experts_of(const flops::Model& model) {
-  std::uint64_t experts = 0;
-  for (const flops::Layer& layer : model.layers) {
-    for (const flops::Matmul& m : layer.matmuls) {
-      if (m.expert == flops::Expert::kRouted) experts = std::max(experts, m.stored);
-    }
-  }
-  return experts;
 }
 
 base::Status check_settings(const flops::Model& model, const TrainSettings& s) {

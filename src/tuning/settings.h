@@ -87,9 +87,6 @@ inline constexpr std::uint64_t kGpusMax = 1'048'576;
 inline constexpr std::uint64_t kSequenceTokensMax = std::uint64_t{1} << 27;
 inline constexpr std::uint64_t kBatchMax = std::uint64_t{1} << 27;
 
-// The most routed experts that a layer of the model has; 0: none.
-std::uint64_t experts_of(const flops::Model& model);
-
 // Whether the settings fit each other and the model. Errors: kInvalid, naming the option and the size that does not divide.
 base::Status check_settings(const flops::Model& model, const TrainSettings& settings);
 

@@ -70,7 +70,7 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
     FLOPSIGHT_ASSIGN_OR_RETURN(out.catalog, parse_file(a.catalog_path, &catalog::DeviceCatalog::with_user_rows));
   }
   out.device = out.catalog.find(a.gpu);
-  if (out.device == nullptr) return Error{ErrorCode::kInvalid, "--gpu " + base::printable(a.gpu, 60) + ": not in the catalogue (flopsight docs gpus); --gpu-catalog adds one"};
+  if (out.device == nullptr) return Error{ErrorCode::kInvalid, "--gpu " + out.catalog.not_found(a.gpu) + "; --gpu-catalog adds one"};
   if (const auto rates = tuning::Rates::of(*out.device); !rates.ok()) return rates.error();
   FLOPSIGHT_RETURN_IF_ERROR(choose_fabric(a, out));
   FLOPSIGHT_ASSIGN_OR_RETURN(out.model, read_model_file(a.config_path, {a.ignored_keys}));

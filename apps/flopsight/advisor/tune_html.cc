@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 9> kColours = {"#0072b2", "#56b4e9", "#e6
 constexpr std::string_view kStyle =
     "body{font:15px/1.45 system-ui,sans-serif;max-width:900px;margin:2rem auto;padding:0 1rem;color:#222}"
     "h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:1.8rem}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:top}"
-    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.why{color:#555;font-size:.92em}.over{color:#b00020;font-weight:600}";
+    "td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}.why{color:#555;font-size:.92em}.over{color:#b00020;font-weight:600}";
 
 std::string number(double value, const char* format) {
   char text[64];

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "flopcount/model_file.h"
 #include "flops/adapters.h"
+#include "flops/experts.h"
 #include "jobbook/open_jobs.h"
 #include "logs/command_logs.h"
 #include "parse_file.h"
@@ -76,16 +77,6 @@ void take_settings(const AuditArguments& a, const Reported& log, AuditCase& out,
   if (const std::string* printed = log.setting("recompute"); !run.recompute && printed != nullptr) run.recompute = audit::parse_recompute(*printed);
 }
 
-std::uint64_t experts_of(const flops::Model& model) {
-  std::uint64_t experts = 0;
-  for (const flops::Layer& layer : model.layers) {
-    for (const flops::Matmul& m : layer.matmuls) {
-      if (m.expert == flops::Expert::kRouted) experts = std::max(experts, m.stored);
-    }
-  }
-  return experts;
-}
-
 // A log of another model than the configuration makes every comparison wrong.
 void check_model(const Reported& log, AuditCase& out) {
   const flops::Shape& shape = out.run.model.shape;
@@ -98,7 +89,7 @@ void check_model(const Reported& log, AuditCase& out) {
   check("layers", "layers", shape.blocks);
   check("hidden_size", "hidden_size", shape.hidden_size);
   check("attention_heads", "attention heads", shape.heads);
-  check("experts", "experts", experts_of(out.run.model));
+  check("experts", "experts", flops::routed_experts(out.run.model));
 }
 
 // One run of a document with several.

@@ -1,0 +1,13 @@
+#pragma once
+// How many experts a model routes to. Threads: pure.
+
+#include <cstdint>
+
+#include "flops/layer.h"
+
+namespace flopsight::flops {
+
+// The most routed experts that a layer of the model has; 0: none.
+std::uint64_t routed_experts(const Model& model);
+
+}  // namespace flopsight::flops
