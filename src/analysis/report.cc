@@ -368,6 +368,7 @@ Report ReportBuilder::finish(bool has_times, const std::optional<units::Window>&
   s.assumptions.compare_routes(s.quality);
   report.quality = s.quality.entries();
   report.assumptions = s.assumptions.texts(has_times, s.options.assumptions);
+  if (report.fleet.ofu_ratio) report.assumptions.emplace_back(cause_rules(report.fleet_waterfall));
   return report;
 }
 

@@ -20,6 +20,7 @@
 #include "analysis/group_numbers.h"
 #include "analysis/mfu_comparison.h"
 #include "analysis/prices.h"
+#include "analysis/waterfall.h"
 #include "jobs/holder_table.h"
 #include "model/error_band.h"
 #include "rollups/fleet.h"
@@ -58,17 +59,6 @@ struct Summary {
   }
   // Of a trace the overhead is measured, else assumed; it becomes a part of the error.
   void set_tile_overhead(double overhead_ratio, const std::string& source, bool is_measured);
-};
-
-// Shares of the allocated time; those present add up to 1. Tensor idle time is split by SM activity where that is
-// scraped; the rest is unsplit. All absent when nothing was measured, but unmeasured.
-struct Waterfall {
-  std::optional<double> ofu_ratio;
-  std::optional<double> clock_loss_ratio;
-  std::optional<double> tensor_idle_sm_busy_ratio;
-  std::optional<double> sm_idle_ratio;
-  std::optional<double> tensor_idle_unsplit_ratio;
-  double unmeasured_ratio = 0;
 };
 
 struct Group {

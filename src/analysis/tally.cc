@@ -172,27 +172,6 @@ Summary Tally::summary(bool has_times) const {
   return s;
 }
 
-Waterfall Tally::waterfall() const {
-  const rollups::Totals& t = totals_;
-  Waterfall w;
-  if (!(t.allocated_seconds > 0)) return w;
-  w.unmeasured_ratio = (t.allocated_seconds - t.measured_seconds) / t.allocated_seconds;
-  if (!(t.measured_seconds > 0)) return w;
-  w.ofu_ratio = t.delivered_seconds / t.allocated_seconds;
-  w.clock_loss_ratio = (t.tensor_measured_seconds - t.delivered_seconds) / t.allocated_seconds;
-  const double unsplit_seconds = (t.measured_seconds - t.sm_known_seconds) -
-                                 (t.tensor_measured_seconds - t.tensor_within_sm_known_seconds);
-  if (t.sm_known_seconds > 0) {
-    w.tensor_idle_sm_busy_ratio =
-        (t.sm_active_seconds - t.tensor_within_sm_known_seconds) / t.allocated_seconds;
-    w.sm_idle_ratio = (t.sm_known_seconds - t.sm_active_seconds) / t.allocated_seconds;
-  }
-  if (t.measured_seconds > t.sm_known_seconds * (1 + 1e-12)) {
-    w.tensor_idle_unsplit_ratio = unsplit_seconds / t.allocated_seconds;
-  }
-  return w;
-}
-
 std::string main_absent_reason(const rollups::Totals& totals) {
   const auto most = std::max_element(totals.absent_seconds.begin(), totals.absent_seconds.end());
   if (!(*most > 0)) return {};

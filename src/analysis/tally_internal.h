@@ -35,7 +35,7 @@ class Tally {
            const ClockVariance& variance, const Prices& prices);
 
   Summary summary(bool has_times) const;
-  Waterfall waterfall() const;
+  Waterfall waterfall() const { return waterfall_of(totals_); }
   std::string absent_reason() const;
   const rollups::Totals& totals() const { return totals_; }
   // Some of the band spans every clock up to the maximum, for want of a second reading.

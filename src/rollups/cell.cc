@@ -10,6 +10,8 @@ namespace {
 constexpr std::int64_t kTimeQuantum = 100;
 // Of what is only shown beside OFU, a hundred-thousandth of a minute.
 constexpr std::int64_t kContextQuantum = 1000;
+// Parts of a loss: a twentieth of a second is 0.08 % of a minute.
+constexpr std::int64_t kCauseQuantum = 50'000;
 constexpr double kMicrosecondsPerSecond = 1e6;
 constexpr double kHertzPerMegahertz = 1e6;
 // (picoseconds per hertz) squared.
@@ -73,7 +75,35 @@ constexpr std::array<CellFieldInfo, kCellFieldCount> kFields = {{
     {"clock_max_megahertz", Merge::kMax, 1, "highest SM clock"},
     {"ofu_last_unix_milliseconds", Merge::kLatest, 1, "when OFU was last known"},
     {"ofu_last_millionths", Merge::kLatest, 100, "OFU then"},
+    {"clock_power_cap_microseconds", Merge::kSum, kCauseQuantum, "lost to the clock under a power cap"},
+    {"clock_thermal_microseconds", Merge::kSum, kCauseQuantum, "lost to the clock by heat"},
+    {"clock_setting_microseconds", Merge::kSum, kCauseQuantum, "lost to the clock by a setting"},
+    {"clock_gain_microseconds", Merge::kSum, kCauseQuantum, "gained by a clock above the reference"},
+    {"memory_bound_microseconds", Merge::kSum, kCauseQuantum, "SMs busy without tensor work, bound by memory"},
+    {"other_kernels_microseconds", Merge::kSum, kCauseQuantum, "SMs busy without tensor work, else"},
+    {"stalled_microseconds", Merge::kSum, kCauseQuantum, "SMs idle, stalled or not running"},
+    {"communication_microseconds", Merge::kSum, kCauseQuantum, "SMs idle, waiting on communication"},
+    {"host_microseconds", Merge::kSum, kCauseQuantum, "SMs idle, waiting on host or input"},
+    {"small_kernels_microseconds", Merge::kSum, kCauseQuantum, "SMs idle beside kernels that fill only some"},
 }};
+
+// Which part of a loss each of these fields is.
+struct CauseField {
+  CellField field;
+  double LossCauses::*seconds;
+};
+constexpr CauseField kCauses[] = {
+    {CellField::kClockPower, &LossCauses::clock_power_seconds},
+    {CellField::kClockThermal, &LossCauses::clock_thermal_seconds},
+    {CellField::kClockSetting, &LossCauses::clock_setting_seconds},
+    {CellField::kClockGain, &LossCauses::clock_gain_seconds},
+    {CellField::kMemoryBound, &LossCauses::memory_bound_seconds},
+    {CellField::kOtherKernels, &LossCauses::other_kernels_seconds},
+    {CellField::kStalled, &LossCauses::stalled_seconds},
+    {CellField::kCommunication, &LossCauses::communication_seconds},
+    {CellField::kHost, &LossCauses::host_seconds},
+    {CellField::kSmallKernels, &LossCauses::small_kernels_seconds},
+};
 
 constexpr std::int64_t identity(Merge merge) {
   switch (merge) {
@@ -114,6 +144,47 @@ void add_surroundings(Cell& cell, const Surroundings& from) {
   cell[CellField::kEventKnown] = microseconds(CellField::kEventKnown, from.event_known_seconds);
   for (std::size_t bit = 0; bit < kEventReasonCount; ++bit) {
     cell[event_field(bit)] = microseconds(event_field(bit), from.event_seconds[bit]);
+  }
+}
+
+constexpr CellField kClockParts[] = {CellField::kClockPower, CellField::kClockThermal, CellField::kClockSetting};
+constexpr CellField kBusyParts[] = {CellField::kOtherKernels, CellField::kMemoryBound};
+constexpr CellField kIdleParts[] = {CellField::kHost, CellField::kStalled, CellField::kCommunication, CellField::kSmallKernels};
+
+// Gives what rounding left of a whole that has causes for all of it to one part, so that the parts add up to it: to the first if it is one of the
+// causes, as that is the one which is stored as a remainder (store/block.cc), else to the largest.
+void complete(Cell& cell, std::span<const CellField> parts, std::int64_t whole) {
+  std::int64_t left = whole;
+  for (const CellField part : parts) left -= cell[part];
+  const CellField largest = *std::max_element(parts.begin(), parts.end(), [&](CellField x, CellField y) { return cell[x] < cell[y]; });
+  const CellField into = cell[parts.front()] > 0 ? parts.front() : largest;
+  if (left > 0 && cell[into] > 0) cell[into] += left;
+}
+
+// Downwards, and by the millisecond to which SM activity is rounded less.
+void add_causes(Cell& cell, const Totals& totals) {
+  constexpr double kMargin = 1000, kAllSeconds = 1e-6;
+  const LossCauses& from = totals.causes;
+  for (const auto& [field, seconds] : kCauses) {
+    const double whole = std::floor((from.*seconds * kMicrosecondsPerSecond - kMargin) / static_cast<double>(kCauseQuantum));
+    cell[field] = std::max<std::int64_t>(0, static_cast<std::int64_t>(whole)) * kCauseQuantum;
+  }
+  const std::int64_t loss = cell[CellField::kTensorMeasured] - cell[CellField::kDelivered];
+  const std::int64_t explained = loss + cell[CellField::kClockGain];
+  if (std::abs(totals.tensor_measured_seconds - totals.delivered_seconds + from.clock_gain_seconds - from.clock_power_seconds -
+               from.clock_thermal_seconds - from.clock_setting_seconds) < kAllSeconds) {
+    if (explained < 0) cell[CellField::kClockGain] -= explained;
+    complete(cell, kClockParts, loss + cell[CellField::kClockGain]);
+  }
+  const std::int64_t busy = cell[CellField::kSmActive] - cell[CellField::kTensorWithinSmKnown];
+  if (std::abs(totals.sm_active_seconds - totals.tensor_within_sm_known_seconds - from.memory_bound_seconds -
+               from.other_kernels_seconds) < kAllSeconds) {
+    complete(cell, kBusyParts, busy);
+  }
+  const std::int64_t idle = cell[CellField::kSmKnown] - cell[CellField::kSmActive];
+  if (std::abs(totals.sm_known_seconds - totals.sm_active_seconds - from.stalled_seconds - from.communication_seconds -
+               from.host_seconds - from.small_kernels_seconds) < kAllSeconds) {
+    complete(cell, kIdleParts, idle);
   }
 }
 
@@ -231,6 +302,7 @@ Cell cell_of(const Totals& totals, const ClockSpread& spread) {
                spread.difference_sum_hertz2 / (kHertzPerMegahertz * kHertzPerMegahertz));
   cell[CellField::kCellCount] = 1;
   add_surroundings(cell, totals.surroundings);
+  add_causes(cell, totals);
   add_extremes(cell, totals.extremes);
   return cell;
 }
@@ -253,6 +325,7 @@ Totals totals_of(const Cell& cell) {
   for (std::size_t i = 0; i < samples::kAbsentReasonCount; ++i) {
     totals.absent_seconds[i] = seconds(cell.absent(static_cast<samples::AbsentReason>(i)));
   }
+  for (const auto& [field, part] : kCauses) totals.causes.*part = seconds(cell[field]);
   Surroundings& around = totals.surroundings;
   around.dram_active_seconds = seconds(cell[CellField::kDramActive]);
   around.dram_known_seconds = seconds(cell[CellField::kDramKnown]);

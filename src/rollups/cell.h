@@ -63,8 +63,21 @@ enum class CellField : std::uint8_t {
   kClockMax,
   kOfuLastTime,
   kOfuLast,
+  // Behind all that there was at first, so that what was stored before is read: such cells know of no causes.
+  kClockPower,
+  kClockThermal,
+  kClockSetting,
+  kClockGain,
+  kMemoryBound,
+  kOtherKernels,
+  kStalled,
+  kCommunication,
+  kHost,
+  kSmallKernels,
   kEnd,
 };
+// Fields of the first form of a stored block.
+inline constexpr std::size_t kFirstCellFieldCount = static_cast<std::size_t>(CellField::kClockPower);
 inline constexpr std::size_t kCellFieldCount = static_cast<std::size_t>(CellField::kEnd);
 
 enum class Merge : std::uint8_t { kSum, kMin, kMax, kLatest };
@@ -106,7 +119,8 @@ class Cell {
   std::array<std::int64_t, kCellFieldCount> values_{};
 };
 
-// Rounds to the fields' quanta. Allocated time stays measured plus absent, exactly.
+// Rounds to the fields' quanta, parts of a loss downwards, so that they never add up to more than it. Allocated time stays measured
+// plus absent, exactly.
 Cell cell_of(const Totals& totals, const ClockSpread& spread);
 Totals totals_of(const Cell& cell);
 Extremes extremes_of(const Cell& cell);

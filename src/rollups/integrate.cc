@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rollups/cadence.h"
+#include "rollups/causes.h"
 #include "rollups/pieces_internal.h"
 #include "rollups/screen.h"
 
@@ -105,6 +106,9 @@ void add_time(Totals& totals, double seconds, const Interval& at, const GpuTime&
   totals.delivered_seconds += seconds * piece->ofu.value();
   totals.extremes.see_ofu(piece->ofu.value(), at.start);
   totals.tensor_measured_seconds += seconds * tensor;
+  if (at.scrape != nullptr) {
+    add_causes(totals.causes, {seconds, tensor, piece->ofu.value(), piece->sm_active}, *at.scrape, gpu.gpu, gpu.device);
+  }
   if (piece->sm_active.present()) {
     totals.sm_active_seconds += seconds * piece->sm_active.value();
     totals.sm_known_seconds += seconds;

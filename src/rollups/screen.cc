@@ -7,6 +7,7 @@
 
 #include "base/median.h"
 #include "rollups/cadence.h"
+#include "rollups/causes.h"
 
 namespace flopsight::rollups {
 namespace {
@@ -196,10 +197,10 @@ std::vector<std::size_t> scrapes_lacking_tensor(const samples::GpuTimeline& time
 bool looks_hung(const GpuScrape& s, const catalog::Device* device) {
   const Reading &tensor = s.reading(Metric::kTensorActive), &util = s.reading(Metric::kGpuUtil),
                 &power = s.reading(Metric::kPower), &nvlink = s.reading(Metric::kNvlinkTx);
-  const bool link_silent = !nvlink.present() || nvlink.value() < 1e6;
+  const bool link_silent = !nvlink.present() || nvlink.value() < kSilentBytesPerSecond;
   return tensor.present() && tensor.value() == 0 && util.present() && util.value() >= 0.99 &&
          power.present() && device != nullptr && device->board_power &&
-         power.value() < 0.35 * device->board_power->value && link_silent;
+         power.value() < kIdlePowerRatio * device->board_power->value && link_silent;
 }
 
 }  // namespace

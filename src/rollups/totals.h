@@ -85,6 +85,33 @@ struct Extremes {
   }
 };
 
+// Parts of what was lost, by what is behind it (causes.h). What is in none of them has no known cause.
+struct LossCauses {
+  double clock_power_seconds = 0;
+  double clock_thermal_seconds = 0;
+  double clock_setting_seconds = 0;
+  double clock_gain_seconds = 0;  // above the reference: what was won, not lost
+  double memory_bound_seconds = 0;
+  double other_kernels_seconds = 0;
+  double stalled_seconds = 0;
+  double communication_seconds = 0;
+  double host_seconds = 0;
+  double small_kernels_seconds = 0;
+
+  void merge(const LossCauses& other) {
+    clock_power_seconds += other.clock_power_seconds;
+    clock_thermal_seconds += other.clock_thermal_seconds;
+    clock_setting_seconds += other.clock_setting_seconds;
+    clock_gain_seconds += other.clock_gain_seconds;
+    memory_bound_seconds += other.memory_bound_seconds;
+    other_kernels_seconds += other.other_kernels_seconds;
+    stalled_seconds += other.stalled_seconds;
+    communication_seconds += other.communication_seconds;
+    host_seconds += other.host_seconds;
+    small_kernels_seconds += other.small_kernels_seconds;
+  }
+};
+
 struct Totals {
   double allocated_seconds = 0;
   double measured_seconds = 0;   // OFU is known
@@ -104,6 +131,7 @@ struct Totals {
   // clock it is the sampling variance (model/error_band.h).
   double clock_sensitivity_seconds2_per_hertz2 = 0;
   std::array<double, samples::kAbsentReasonCount> absent_seconds{};  // adds up to allocated - measured
+  LossCauses causes;
   Surroundings surroundings;
   Extremes extremes;
 
@@ -123,6 +151,7 @@ struct Totals {
     for (std::size_t i = 0; i < absent_seconds.size(); ++i) {
       absent_seconds[i] += other.absent_seconds[i];
     }
+    causes.merge(other.causes);
     surroundings.merge(other.surroundings);
     extremes.merge(other.extremes);
   }

@@ -1,5 +1,6 @@
 #include "store/block.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/check.h"
@@ -14,11 +15,68 @@ using rollups::Cell;
 using rollups::CellField;
 using rollups::kCellFieldCount;
 
-constexpr char kVersion = 1;
+constexpr char kFirstVersion = 1;
+constexpr char kVersion = 3;
 constexpr std::size_t kBlockHeadBytes = 5;  // version, crc32 of what follows
 constexpr int kCompressionLevel = 3;
 
 using Column = std::vector<std::int64_t>;
+
+// The part of a loss that is stored as what is left of it, which is nothing where all of it has a cause: left = whole - parts - field. The
+// same once more gives the field back.
+struct Part {
+  CellField field;
+  int sign;
+};
+struct Remainder {
+  CellField field;
+  std::array<Part, 6> of;
+  std::size_t count;
+};
+constexpr std::array<Remainder, 2> kRemainders = {{
+    // Within SM-known time is the difference to tensor activity, and SM-known time to measured (kNear).
+    {CellField::kOtherKernels,
+     {{{CellField::kSmActive, 1}, {CellField::kTensorWithinSmKnown, -1}, {CellField::kTensorMeasured, -1}, {CellField::kMemoryBound, -1}}},
+     4},
+    {CellField::kHost,
+     {{{CellField::kSmKnown, 1}, {CellField::kMeasured, 1}, {CellField::kSmActive, -1}, {CellField::kStalled, -1},
+       {CellField::kCommunication, -1}, {CellField::kSmallKernels, -1}}},
+     6},
+}};
+// A clock is below the reference or above it, seldom both within a cell. Power cap and gain are stored as what is left of the loss to the clock
+// without all its parts, and as the one of the two that the loss does not call for; which one that is, the other columns say.
+void fold_clock(std::vector<Column>& columns, bool unfold) {
+  const auto column = [&](CellField field) -> Column& { return columns[kHeadColumns + static_cast<std::size_t>(field)]; };
+  Column &power = column(CellField::kClockPower), &gain = column(CellField::kClockGain);
+  const Column &tensor = column(CellField::kTensorMeasured), &delivered = column(CellField::kDelivered),
+               &thermal = column(CellField::kClockThermal), &setting = column(CellField::kClockSetting);
+  for (std::size_t i = 0; i < power.size(); ++i) {
+    const std::int64_t loss = minus(minus(minus(tensor[i], delivered[i]), thermal[i]), setting[i]);
+    std::int64_t &left = power[i], &other = gain[i];
+    if (unfold) {
+      const std::int64_t difference = minus(loss, left), least = other;
+      power[i] = loss >= 0 ? plus(least, difference) : least;
+      gain[i] = loss >= 0 ? least : minus(least, difference);
+    } else {
+      const std::int64_t rest = minus(loss, minus(power[i], gain[i]));
+      other = loss >= 0 ? gain[i] : power[i];
+      left = rest;
+    }
+  }
+}
+
+void swap_remainders(std::vector<Column>& columns) {
+  const auto column = [&](CellField field) -> Column& { return columns[kHeadColumns + static_cast<std::size_t>(field)]; };
+  for (const Remainder& remainder : kRemainders) {
+    Column& own = column(remainder.field);
+    for (std::int64_t& value : own) value = minus(0, value);
+    for (std::size_t part = 0; part < remainder.count; ++part) {
+      const auto [field, sign] = remainder.of[part];
+      const Column& other = column(field);
+      for (std::size_t i = 0; i < own.size(); ++i) own[i] = sign > 0 ? plus(own[i], other[i]) : minus(own[i], other[i]);
+    }
+  }
+}
 
 class Columns {
  public:
@@ -35,7 +93,9 @@ class Columns {
     for (std::size_t i = 0; i < kCellFieldCount; ++i) columns_[kHeadColumns + i].push_back(values[i]);
   }
   std::vector<Column>& columns() { return columns_; }
-  std::string finish() const {
+  std::string finish() {
+    swap_remainders(columns_);
+    fold_clock(columns_, false);
     wire::ColumnWriter writer;
     for (const Column& column : columns_) writer.add(column);
     const std::string payload = writer.finish(kCompressionLevel);
@@ -58,10 +118,13 @@ struct Row {
 
 base::Error corrupt(const std::string& what) { return {base::ErrorCode::kCorrupt, "block: " + what}; }
 
-base::Result<std::vector<Column>> read_columns(std::string_view block, std::size_t count) {
-  if (block.empty() || block[0] != kVersion) {
-    return corrupt("version " + std::to_string(block.empty() ? -1 : block[0]) + ", expected 1");
+// Columns of cells, then `more` others.
+base::Result<std::vector<Column>> read_columns(std::string_view block, std::size_t more) {
+  if (block.empty() || (block[0] != kVersion && block[0] != kFirstVersion)) {
+    return corrupt("version " + std::to_string(block.empty() ? -1 : block[0]) + ", expected 1 or 3");
   }
+  const bool is_first = block[0] == kFirstVersion;
+  const std::size_t count = more + (is_first ? kFirstCellColumns : kCellColumns);
   if (block.size() < kBlockHeadBytes) return corrupt("it is cut");
   std::uint32_t checksum = 0;
   for (std::size_t i = 0; i < 4; ++i) {
@@ -79,8 +142,13 @@ base::Result<std::vector<Column>> read_columns(std::string_view block, std::size
   }
   const std::size_t rows = columns[0].size();
   if (rows > kBlockCellsMax) return corrupt("too many rows");
+  if (is_first) columns.insert(columns.begin() + kFirstCellColumns, kCellColumns - kFirstCellColumns, Column(rows, 0));
   for (std::size_t i = 0; i < kCellColumns; ++i) {
     if (columns[i].size() != rows) return corrupt("columns of different lengths");
+  }
+  if (!is_first) {
+    swap_remainders(columns);
+    fold_clock(columns, true);
   }
   return columns;
 }
@@ -162,7 +230,7 @@ std::string encode_job_block(std::span<const JobCell> cells, units::Seconds slot
 }
 
 base::Result<std::vector<GpuCell>> decode_gpu_block(std::string_view block, units::Seconds slot) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, read_columns(block, kCellColumns));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, read_columns(block, 0));
   std::vector<GpuCell> cells;
   cells.reserve(columns[0].size());
   for (std::size_t i = 0; i < columns[0].size(); ++i) {
@@ -172,7 +240,7 @@ base::Result<std::vector<GpuCell>> decode_gpu_block(std::string_view block, unit
   return cells;
 }
 
-base::Result<std::vector<Column>> job_block_columns(std::string_view block) { return read_columns(block, kCellColumns + 3); }
+base::Result<std::vector<Column>> job_block_columns(std::string_view block) { return read_columns(block, 3); }
 
 base::Result<std::vector<JobCell>> decode_job_block(std::string_view block, units::Seconds slot) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, job_block_columns(block));

@@ -1,4 +1,4 @@
-// Any bytes as a block of GPU cells, of job cells, or as a spread, as the first byte says. Version and checksum are put before a
+// Any bytes as a block of GPU cells, of job cells, or as a spread, as the first byte says (from 128 on: of the newer version). Version and checksum are put before a
 // block's bytes, so that decoding gets past them; what decodes is encoded and read again.
 #include <cstdint>
 #include <string>
@@ -13,8 +13,8 @@ using namespace flopsight::store;
 using flopsight::base::ErrorCode;
 using flopsight::units::Seconds;
 
-std::string with_head(std::string_view payload) {
-  std::string block(1, '\x01');
+std::string with_head(std::string_view payload, char version) {
+  std::string block(1, version);
   const std::uint32_t checksum = flopsight::wire::crc32(payload);
   for (int i = 0; i < 4; ++i) block.push_back(static_cast<char>(checksum >> (8 * i) & 0xFF));
   return block.append(payload);
@@ -33,9 +33,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Seconds slot(60);
+  const char version = data[0] < 128 ? 1 : 3;
   switch (data[0] % 4) {
     case 0:
-      if (const auto cells = decode_gpu_block(with_head(bytes), slot); is_read(cells)) {
+      if (const auto cells = decode_gpu_block(with_head(bytes, version), slot); is_read(cells)) {
         FLOPSIGHT_CHECK(cells->size() <= kBlockCellsMax);
         const auto again = decode_gpu_block(encode_gpu_block(*cells, slot), slot);
         FLOPSIGHT_CHECK(again.ok() && again->size() == cells->size());
@@ -43,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       break;
     case 1:
-      if (const auto cells = decode_job_block(with_head(bytes), slot); is_read(cells)) {
+      if (const auto cells = decode_job_block(with_head(bytes, version), slot); is_read(cells)) {
         FLOPSIGHT_CHECK(cells->size() <= kBlockCellsMax);
         const auto again = decode_job_block(encode_job_block(*cells, slot), slot);
         FLOPSIGHT_CHECK(again.ok() && again->size() == cells->size());

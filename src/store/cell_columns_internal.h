@@ -14,6 +14,8 @@ namespace flopsight::store {
 
 inline constexpr std::size_t kHeadColumns = 4;
 inline constexpr std::size_t kCellColumns = kHeadColumns + rollups::kCellFieldCount;
+// Of blocks that were written before there were causes of losses; what they lack is zero.
+inline constexpr std::size_t kFirstCellColumns = kHeadColumns + rollups::kFirstCellFieldCount;
 
 // Known and integrated times that nearly always equal another field.
 struct Near {

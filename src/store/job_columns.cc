@@ -64,7 +64,15 @@ base::Status JobColumns::read_block(std::string_view block, units::Seconds slot)
 
 base::Status JobColumns::read_sums(std::string_view block, units::Seconds slot) {
   slot_milliseconds_ = milliseconds(slot);
-  if (const base::Status read = read_fixed_columns(block, kBlockCellsMax, columns_); !read.ok()) {
+  base::Status read = read_fixed_columns(block, kBlockCellsMax, columns_);
+  if (!read.ok() && read_fixed_columns(block, kBlockCellsMax, std::span(columns_).first(kFirstCellColumns)).ok()) {
+    for (std::size_t i = kFirstCellColumns; i < kCellColumns; ++i) {
+      columns_[i].values.assign(size(), 0);
+      columns_[i].is_zero = true;
+    }
+    read = {};
+  }
+  if (!read.ok()) {
     for (FixedColumn& column : columns_) column.values.clear();
     return read;
   }

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "store/gpu_runs.h"
+#include "wire/column_codec.h"
+#include "wire/gzip.h"
 
 namespace flopsight::store {
 namespace {
@@ -38,6 +40,41 @@ std::vector<JobCell> some_cells(std::mt19937_64& random, std::size_t count) {
     cells.push_back(std::move(cell));
   }
   return cells;
+}
+
+// What was written before there were causes of losses: the same columns without the last.
+TEST(Block, blocks_of_the_first_version_are_read_and_have_no_causes) {
+  std::mt19937_64 random(8);
+  std::vector<JobCell> cells = some_cells(random, 30);
+  const std::string now = encode_job_block(cells, kSlot);
+  wire::ColumnLimits limits;
+  limits.columns_max = kCellColumns + 3;
+  auto columns = wire::read_columns(now.substr(5), limits);
+  ASSERT_TRUE(columns.ok()) << columns.error().message;
+  columns->erase(columns->begin() + kFirstCellColumns, columns->begin() + kCellColumns);
+  wire::ColumnWriter writer;
+  for (const auto& column : *columns) writer.add(column);
+  const std::string payload = writer.finish(3);
+  std::string first(1, '\x01');
+  for (int i = 0; i < 4; ++i) first.push_back(static_cast<char>(wire::crc32(payload) >> (8 * i) & 0xFF));
+  const auto read = decode_job_block(first + payload, kSlot);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  std::vector<std::vector<std::int64_t>> sums(kFirstCellColumns);
+  for (JobCell& cell : cells) {
+    for (std::size_t f = rollups::kFirstCellFieldCount; f < rollups::kCellFieldCount; ++f) cell.cell[static_cast<CellField>(f)] = 0;
+    const std::int64_t start = cell.slot_start.unix_milliseconds;
+    const PackedCell values = packed(cell.cell, start);
+    const std::int64_t head[] = {start / kHour, cell.job, cell.model, presence(cell.cell)};
+    for (std::size_t i = 0; i < kFirstCellColumns; ++i) sums[i].push_back(i < kHeadColumns ? head[i] : values[i - kHeadColumns]);
+  }
+  JobColumns of_sums;
+  ASSERT_TRUE(of_sums.read_sums(write_fixed_columns(sums), kSlot).ok());
+  ASSERT_EQ(read->size(), cells.size());
+  ASSERT_EQ(of_sums.size(), cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    EXPECT_EQ((*read)[i].cell, cells[i].cell) << i;
+    EXPECT_EQ(of_sums.cell(i), cells[i].cell) << i;
+  }
 }
 
 TEST(JobColumns, sums_are_read_as_they_were_written_and_added_as_cells_are_merged) {

@@ -40,7 +40,8 @@ base::Status write_cells(Database& database, std::int64_t slot_seconds, std::vec
 // Rows of version 1 in slots of `from_seconds` as blocks of slots of `to_seconds`.
 base::Status move_job_cells(Database& database, std::int64_t from_seconds, std::int64_t to_seconds) {
   std::string columns;
-  for (const rollups::CellFieldInfo& field : rollups::cell_fields()) columns += ", " + std::string(field.name);
+  const auto fields = rollups::cell_fields().first(rollups::kFirstCellFieldCount);
+  for (const rollups::CellFieldInfo& field : fields) columns += ", " + std::string(field.name);
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement select,
       database.prepare("SELECT start_unix_milliseconds / ?1 * ?1 AS start, job_id, model_id, spread" + columns +
@@ -55,7 +56,7 @@ base::Status move_job_cells(Database& database, std::int64_t from_seconds, std::
     cell.slot_start = units::Instant{select.integer(0)};
     cell.job = static_cast<JobId>(select.integer(1));
     cell.model = static_cast<ModelId>(select.integer(2));
-    for (std::size_t i = 0; i < rollups::kCellFieldCount; ++i) {
+    for (std::size_t i = 0; i < fields.size(); ++i) {
       const int column = 4 + static_cast<int>(i);
       if (!select.is_null(column)) cell.cell[static_cast<rollups::CellField>(i)] = select.integer(column);
     }

@@ -382,7 +382,7 @@ TEST_F(StoreTest, a_damaged_block_costs_its_own_cells_and_is_named) {
   store_.reset();
   {
     auto database = Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite);
-    ASSERT_TRUE(database->execute("UPDATE blocks SET bytes = substr(bytes, 1, 20) || x'00' || substr(bytes, 22) "
+    ASSERT_TRUE(database->execute("UPDATE blocks SET bytes = substr(bytes, 1, 20) || x'5A' || substr(bytes, 22) "
                                   "WHERE kind = 0 AND id = (SELECT min(id) FROM blocks WHERE kind = 0)").ok());
   }
   reopen();

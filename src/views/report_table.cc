@@ -93,20 +93,40 @@ std::string mfu_text(const analysis::MfuAgreement& agreement) {
   return out + "\n\n";
 }
 
+// " (1.2 % power cap, 0.3 % heat)": the parts of a loss, without those that round to nothing.
+std::string parts_text(std::initializer_list<std::pair<double, std::string_view>> parts) {
+  std::string out;
+  for (const auto& [ratio, name] : parts) {
+    if (std::abs(ratio) >= 0.0005) out += fmt::format("{}{:.1f} % {}", out.empty() ? " (" : ", ", ratio * 100, name);
+  }
+  return out.empty() ? out : out + ")";
+}
+
 // "where the time went: 31.8 % delivered, 4.5 % clock, …", of the allocated time.
 std::string waterfall_text(const analysis::Waterfall& w, bool has_window) {
   std::string out;
-  const auto part = [&](const std::optional<double>& ratio, std::string_view name) {
-    if (ratio) out += fmt::format("{}{:.1f} % {}", out.empty() ? "" : ", ", *ratio * 100, name);
+  const auto part = [&](const std::optional<double>& ratio, std::string_view name, const std::string& parts = {}) {
+    if (ratio) out += fmt::format("{}{:.1f} % {}{}", out.empty() ? "" : ", ", *ratio * 100, name, parts);
   };
   part(w.ofu_ratio, "delivered");
+  const auto clock = w.clock.value_or(analysis::Waterfall::Clock{});
+  const std::string clock_parts =
+      clock.power_cap_ratio + clock.thermal_ratio + clock.setting_ratio == 0
+          ? std::string()
+          : parts_text({{clock.power_cap_ratio, "power cap"}, {clock.thermal_ratio, "heat"}, {clock.setting_ratio, "setting"},
+                        {clock.unexplained_ratio, "unexplained"}, {clock.gain_ratio, "gained above the reference"}});
   if (w.clock_loss_ratio && *w.clock_loss_ratio < 0) {
-    part(-*w.clock_loss_ratio, "gained by a clock above the reference");
+    part(-*w.clock_loss_ratio, "gained by a clock above the reference", clock_parts);
   } else {
-    part(w.clock_loss_ratio, "lost to the clock");
+    part(w.clock_loss_ratio, "lost to the clock", clock_parts);
   }
-  part(w.tensor_idle_sm_busy_ratio, "tensor pipe idle while SMs were busy");
-  part(w.sm_idle_ratio, "SMs idle");
+  const auto busy = w.sm_busy.value_or(analysis::Waterfall::SmBusy{});
+  part(w.tensor_idle_sm_busy_ratio, "tensor pipe idle while SMs were busy",
+       parts_text({{busy.memory_bound_ratio, "bound by memory"}, {busy.other_kernels_ratio, "other kernels"}, {busy.unsplit_ratio, "not split"}}));
+  const auto idle = w.sm_idle.value_or(analysis::Waterfall::SmIdle{});
+  part(w.sm_idle_ratio, "SMs idle",
+       parts_text({{idle.stalled_ratio, "stalled or not running"}, {idle.communication_ratio, "communication"},
+                   {idle.host_ratio, "host or input"}, {idle.small_kernels_ratio, "small kernels"}, {idle.unsplit_ratio, "not split"}}));
   part(w.tensor_idle_unsplit_ratio, "tensor pipe idle (SM activity not known)");
   part(w.unmeasured_ratio, "unmeasured");
   return fmt::format("Of the fleet's {}: ", has_window ? "allocated time" : "capacity at that instant") + out + "\n\n";

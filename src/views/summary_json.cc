@@ -70,13 +70,33 @@ Object error_sources_json() {
 
 Object waterfall_json(const analysis::Waterfall& w) {
   Object out;
-  out.reserve(6);
+  out.reserve(9);
   out.emplace_back("ofu_ratio", w.ofu_ratio);
   out.emplace_back("clock_loss_ratio", w.clock_loss_ratio);
   out.emplace_back("tensor_idle_sm_busy_ratio", w.tensor_idle_sm_busy_ratio);
   out.emplace_back("sm_idle_ratio", w.sm_idle_ratio);
   out.emplace_back("tensor_idle_unsplit_ratio", w.tensor_idle_unsplit_ratio);
   out.emplace_back("unmeasured_ratio", w.unmeasured_ratio);
+  const auto part = [&](const char* key, bool known, Object parts) { out.emplace_back(key, known ? Value(std::move(parts)) : Value()); };
+  const auto clock = w.clock.value_or(analysis::Waterfall::Clock{});
+  part("clock_loss_by_cause", w.clock.has_value(),
+       {{"power_cap_ratio", clock.power_cap_ratio},
+        {"thermal_ratio", clock.thermal_ratio},
+        {"setting_ratio", clock.setting_ratio},
+        {"unexplained_ratio", clock.unexplained_ratio},
+        {"gain_ratio", clock.gain_ratio}});
+  const auto busy = w.sm_busy.value_or(analysis::Waterfall::SmBusy{});
+  part("tensor_idle_sm_busy_by_cause", w.sm_busy.has_value(),
+       {{"memory_bound_ratio", busy.memory_bound_ratio},
+        {"other_kernels_ratio", busy.other_kernels_ratio},
+        {"unsplit_ratio", busy.unsplit_ratio}});
+  const auto idle = w.sm_idle.value_or(analysis::Waterfall::SmIdle{});
+  part("sm_idle_by_cause", w.sm_idle.has_value(),
+       {{"stalled_ratio", idle.stalled_ratio},
+        {"communication_ratio", idle.communication_ratio},
+        {"host_ratio", idle.host_ratio},
+        {"small_kernels_ratio", idle.small_kernels_ratio},
+        {"unsplit_ratio", idle.unsplit_ratio}});
   return out;
 }
 

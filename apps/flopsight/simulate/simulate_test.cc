@@ -185,6 +185,30 @@ TEST(Simulate, losses_by_cause_are_the_reports_waterfall) {
   EXPECT_GT(compared, 2);
 }
 
+// The rules take half of what kernels leave idle for communication or host, which is under 6 % of these jobs' time.
+TEST_P(SimulateCourse, lost_time_by_cause_is_that_of_the_truth) {
+  const Simulated s = simulate_and_report({"--scenario", GetParam(), "--gpus", "16", "--hours", "3", "--metrics", "16", "--seed", "4"});
+  const Value jobs = at(s.truth, "jobs");
+  int compared = 0;
+  for (const Value& truth : *jobs.as_array()) {
+    const double allocated = number(truth, "allocated_gpu_seconds");
+    if (allocated / number(truth, "gpus") < 600) continue;
+    const Value found = job(s.report, text(truth, "job"));
+    const auto expect_near = [&](const char* seen, const char* real, double tolerance) {
+      EXPECT_NEAR(number(found, std::string("waterfall.") + seen), number(truth, real) / allocated, tolerance) << text(truth, "workload") << " " << seen;
+    };
+    ++compared;
+    expect_near("clock_loss_by_cause.power_cap_ratio", "clock_gpu_seconds_by_cause.power_cap", 0.02);
+    expect_near("clock_loss_by_cause.thermal_ratio", "clock_gpu_seconds_by_cause.thermal", 0.01);
+    expect_near("clock_loss_by_cause.setting_ratio", "clock_gpu_seconds_by_cause.setting", 0.01);
+    expect_near("sm_idle_by_cause.stalled_ratio", "sm_idle_gpu_seconds_by_cause.stalled", 0.03);
+    expect_near("sm_idle_by_cause.communication_ratio", "sm_idle_gpu_seconds_by_cause.communication", 0.07);
+    expect_near("sm_idle_by_cause.host_ratio", "sm_idle_gpu_seconds_by_cause.host", 0.06);
+    EXPECT_NEAR(number(found, "waterfall.sm_idle_by_cause.unsplit_ratio"), 0, 1e-9);
+  }
+  EXPECT_GT(compared, 0);
+}
+
 TEST(Simulate, the_name_of_the_simulated_metric_is_the_readers) {
   EXPECT_EQ(simulation::kSimulatedMetric, sources::kSimulatedMetric);
 }
