@@ -1,5 +1,7 @@
 #include "command_line.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
@@ -13,7 +15,8 @@ struct Texts : HttpTexts {
   std::string start, end, since, step, by = "job", format = "table", reference = "auto";
 };
 
-void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
+// What a report and a waste account have in common.
+void add_sources(CLI::App& app, ReportArguments& a, Texts& t) {
   app.add_option("--file", a.files, "saved scrape(s): Prometheus text or OpenMetrics, plain or gzip; - is stdin")
       ->group("Source");
   app.add_option("--scrape", a.scrapes, "exporter URL(s), scraped in parallel")->group("Source");
@@ -30,19 +33,32 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
       ->group("Window");
   app.add_option("--step", t.step, "with --prometheus: evaluation step (default: the scrape interval, at least 60s)")
       ->group("Window");
-  app.add_option("--by", t.by, "job|user|team|namespace|host|gpu|model")->capture_default_str();
   app.add_option("--jobs", a.jobs_path, "jobs file (JSON or CSV) for GPUs whose labels name no job");
-  app.add_option("--prices", a.prices_path, "US dollars per GPU-hour by model (CSV or JSON)");
+  app.add_option("--prices", a.prices_path, "US dollars per GPU-hour by model and team (CSV or JSON)");
   app.add_option("--rules", a.rules_path, "attribution rules (JSON) instead of the built-in ones");
   app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue");
   app.add_option("--training-metrics", a.training_metrics_path,
                  "with --prometheus: metrics in which trainers export their MFU (YAML, docs/training-logs.md)");
   app.add_option("--reference-clock", t.reference, "auto|nvml-max|a clock in MHz")->capture_default_str();
-  app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
   app.add_option("--top", a.top, "show only so many groups")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
-  app.add_flag("--errors", a.errors, "in the table: what can be wrong with each OFU, part by part (docs/error-band.md)");
   app.add_flag("--quiet", a.quiet, "no progress on the terminal");
   add_http(app, a, t);
+}
+
+void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
+  add_sources(app, a, t);
+  app.add_option("--by", t.by, "job|user|team|namespace|host|gpu|model")->capture_default_str();
+  app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
+  app.add_flag("--errors", a.errors, "in the table: what can be wrong with each OFU, part by part (docs/error-band.md)");
+}
+
+void add_waste(CLI::App& app, WasteArguments& a, Texts& t) {
+  t.by = "";
+  add_sources(app, a.report, t);
+  app.add_option("--by", t.by, "job|user|team|namespace|model|family (default team)");
+  app.add_option("--attainable", a.attainable, "attainable OFU: a ratio such as 0.5, or a file by GPU model and team (CSV or JSON)");
+  app.add_option("--format", t.format, "table|json|csv|markdown|html|messages")->capture_default_str();
+  app.add_option("--user", a.user, "with --format messages: only this user's");
 }
 
 // Every key of the configuration is a flag; what it says is checked with the file.
@@ -147,6 +163,30 @@ std::optional<Said> set_report(ReportArguments& a, const Texts& t) {
   return check_sources(a);
 }
 
+// What is common is checked as a report's; its mistakes are said of this command.
+std::optional<std::string> set_waste(WasteArguments& a, Texts& t) {
+  constexpr std::pair<std::string_view, WasteFormat> kFormats[] = {
+      {"table", WasteFormat::kTable}, {"json", WasteFormat::kJson}, {"csv", WasteFormat::kCsv},
+      {"markdown", WasteFormat::kMarkdown}, {"html", WasteFormat::kHtml}, {"messages", WasteFormat::kMessages}};
+  const auto format = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& one) { return one.first == t.format; });
+  if (format == std::end(kFormats)) return "--format " + base::printable(t.format, 40) + ": expected table, json, csv, markdown, html or messages";
+  a.format = format->second;
+  const bool messages = a.format == WasteFormat::kMessages;
+  const std::string by_text = t.by.empty() ? (messages ? "job" : "team") : t.by;
+  const auto by = analysis::parse_waste_by(by_text);
+  if (!by) return "--by " + base::printable(by_text, 40) + ": expected job, user, team, namespace, model or family";
+  if (messages && *by != analysis::WasteBy::kJob) return "--format messages: expected --by job, or none, as a message lists a user's jobs";
+  if (!a.user.empty() && !messages) return "--user needs --format messages";
+  a.by = *by;
+  t.by = "job";
+  t.format = "table";
+  auto said = set_report(a.report, t);
+  if (!said) return std::nullopt;
+  constexpr std::string_view kReport = "flopsight report: ";
+  const std::string text(base::trim(said->text));
+  return text.starts_with(kReport) ? text.substr(kReport.size()) : text;
+}
+
 // CLI11's sentence as one line.
 std::string one_line(const std::string& text) {
   return base::printable(base::split(std::string(base::trim(text)), '\n').front(), 300);
@@ -192,6 +232,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", "flopsight " FLOPSIGHT_VERSION);
   app.require_subcommand(0, 1);
   Command<ReportArguments, Texts> report(app, "report", "efficiency of a fleet: OFU by job, user, team, host, GPU or model", add_report);
+  Command<WasteArguments, Texts> waste(app, "waste", "where GPU-hours and dollars went: delivered, lost by cause, unmeasured", add_waste);
   DocsArguments docs;
   CLI::App* docs_app = app.add_subcommand("docs", "print a page of facts the program is built on");
   docs_app->add_option("page", docs.page, "metrics|attribution|gpus|configuration")->required();
@@ -219,6 +260,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return Said{kExitUsage, "flopsight: " + one_line(error.what()) + "; see flopsight --help\n"};
   }
   if (docs_app->parsed()) return docs;
+  if (waste.app->parsed()) {
+    const auto mistake = set_waste(waste.arguments, waste.texts);
+    return checked(waste.arguments, "waste", mistake);
+  }
   if (simulate.app->parsed()) return checked(simulate.arguments, "simulate", set_simulate(simulate.arguments, simulate.texts));
   if (serve.app->parsed()) {
     set_serve(serve.arguments, *serve.app, serve.texts);
@@ -235,7 +280,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (tune.app->parsed()) return checked(tune.arguments, "tune", set_tune(*tune.app, tune.arguments, tune.texts));
   if (validate.app->parsed()) return checked(validate.arguments, "validate", set_validate(validate.arguments, validate.texts));
   if (!report.app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, serve, import, jobs, logs, flops, audit, gemm, validate, agent, tune, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, waste, serve, import, jobs, logs, flops, audit, gemm, validate, agent, tune, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_report(report.arguments, report.texts)) return *said;
   return report.arguments;

@@ -10,6 +10,7 @@
 #include "agent/agent_options.h"
 #include "advisor/tune_options.h"
 #include "analysis/report.h"
+#include "analysis/waste.h"
 #include "serve/command_serve.h"
 #include "http_arguments.h"
 #include "mfuaudit/audit_options.h"
@@ -52,6 +53,17 @@ struct ReportArguments : HttpArguments {
   bool quiet = false;
 };
 
+enum class WasteFormat { kTable, kJson, kCsv, kMarkdown, kHtml, kMessages };
+
+// Sources, window and what files say are those of a report.
+struct WasteArguments {
+  ReportArguments report;
+  analysis::WasteBy by = analysis::WasteBy::kTeam;
+  WasteFormat format = WasteFormat::kTable;
+  std::string attainable;  // a ratio for every GPU, or a file
+  std::string user;        // of --format messages: only theirs
+};
+
 struct DocsArguments {
   std::string page;
 };
@@ -62,7 +74,7 @@ struct Said {
   std::string text;
 };
 
-using CommandLine = std::variant<ReportArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
+using CommandLine = std::variant<ReportArguments, WasteArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
                                  ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, TuneArguments,
                                  ValidateArguments, Said>;
 

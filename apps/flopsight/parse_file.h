@@ -15,4 +15,12 @@ base::Result<T> parse_file(const std::string& path, base::Result<T> (*parse)(std
   return parse(text).within(path);
 }
 
+// Into `value`, where a path is given.
+template <typename T>
+base::Status parse_file_if(const std::string& path, base::Result<T> (*parse)(std::string_view), T& value) {
+  if (path.empty()) return {};
+  FLOPSIGHT_ASSIGN_OR_RETURN(value, parse_file(path, parse));
+  return {};
+}
+
 }  // namespace flopsight::app

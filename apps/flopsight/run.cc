@@ -12,6 +12,7 @@
 #include "flopcount/command_flops.h"
 #include "logs/command_logs.h"
 #include "report/command_report.h"
+#include "report/command_waste.h"
 #include "simulate/command_simulate.h"
 #include "tiles/command_gemm.h"
 #include "validate/command_validate.h"
@@ -25,6 +26,7 @@ int run(int argc, const char* const* argv, const Env& env) {
     return said->exit_code;
   }
   if (const DocsArguments* docs = std::get_if<DocsArguments>(&line)) return run_docs(*docs, env);
+  if (const WasteArguments* waste = std::get_if<WasteArguments>(&line)) return run_waste(*waste, env);
   if (const SimulateArguments* simulate = std::get_if<SimulateArguments>(&line)) return run_simulate(*simulate, env);
   if (const ServeArguments* serve = std::get_if<ServeArguments>(&line)) return run_serve(*serve, env);
   if (const CheckConfigArguments* check = std::get_if<CheckConfigArguments>(&line)) return run_check_config(*check, env);

@@ -38,7 +38,7 @@ JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options
   Cell sum;
   for (std::size_t i = 0; i < fleet.gpus.size(); ++i) {
     const rollups::GpuTime& gpu = fleet.gpus[i];
-    tally.add(gpu, {&gpu.portions[0]}, variance, prices);
+    tally.add(gpu, {&gpu.portions[0]}, variance, prices, [&](samples::HolderId) -> const samples::Holder& { return cells.holder; });
     sum.merge(cells.by_model[i].second);
     answer.models.push_back(gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw);
   }

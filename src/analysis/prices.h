@@ -2,14 +2,12 @@
 // What a GPU-hour costs, as the user says it: exactly as configured, never rescaled, and nothing where nothing
 // is configured. A made-up price is worse than none.
 //
-// CSV with the columns model and usd_per_gpu_hour, or a JSON object {"model": price}. A model is the
-// catalogue's name or the name that the exporter prints; "*" is any other model.
+// A table of model_table.h with the column usd_per_gpu_hour: by model, and by team where a team pays another price.
 
-#include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 
+#include "analysis/model_table.h"
 #include "base/result.h"
 #include "units/units.h"
 
@@ -20,11 +18,13 @@ class Prices {
   // Errors: kInvalid naming the line or key and what was expected (a number, 0 to 1,000,000).
   static base::Result<Prices> parse(std::string_view text);
 
-  std::optional<units::UsdPerGpuHour> of(std::string_view model, std::string_view model_raw) const;
-  bool empty() const { return by_model_.empty(); }
+  std::optional<units::UsdPerGpuHour> of(std::string_view model, std::string_view model_raw, std::string_view team = {}) const;
+  bool empty() const { return table_.empty(); }
+  // Some team pays another price.
+  bool by_team() const { return table_.by_team(); }
 
  private:
-  std::map<std::string, double, std::less<>> by_model_;
+  ModelTable table_;
 };
 
 }  // namespace flopsight::analysis

@@ -62,12 +62,12 @@ class Groups {
   void add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& all, const ClockVariance& variance,
            const Prices& prices) {
     if (all.size() == 1) {
-      groups_[place_of(gpu, *all[0])].tally.add(gpu, all, variance, prices);
+      groups_[place_of(gpu, *all[0])].tally.add(gpu, all, variance, prices, holder_);
       return;
     }
     std::map<std::size_t, std::vector<const rollups::Portion*>> mine;
     for (const rollups::Portion* portion : all) mine[place_of(gpu, *portion)].push_back(portion);
-    for (const auto& [place, portions] : mine) groups_[place].tally.add(gpu, portions, variance, prices);
+    for (const auto& [place, portions] : mine) groups_[place].tally.add(gpu, portions, variance, prices, holder_);
   }
 
   // By what was lost, then by key; at most `top`.
@@ -155,7 +155,7 @@ GpuRow gpu_row(const rollups::GpuTime& gpu, const ReportBuilder::HolderOf& holde
   Tally tally;
   std::vector<const rollups::Portion*> all;
   for (const rollups::Portion& portion : gpu.portions) all.push_back(&portion);
-  tally.add(gpu, all, ClockVariance(), Prices());
+  tally.add(gpu, all, ClockVariance(), Prices(), holder_of);
   const Summary s = tally.summary(false);
   row.tensor_active_ratio = s.tensor_active_ratio;
   row.sm_clock_hertz = s.sm_clock_hertz_mean;
@@ -317,9 +317,9 @@ struct ReportBuilder::State {
   void sum(const rollups::GpuTime& gpu) {
     portions.clear();
     for (const rollups::Portion& portion : gpu.portions) portions.push_back(&portion);
-    all.add(gpu, portions, variance, options.prices);
+    all.add(gpu, portions, variance, options.prices, holder);
     groups.add(gpu, portions, variance, options.prices);
-    if (!options.prices.empty() &&
+    if (!options.prices.empty() && !options.prices.by_team() &&
         !options.prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw)) {
       quality.add("price_unknown", gpu.device != nullptr        ? gpu.device->model
                                    : !gpu.gpu.model_raw.empty() ? gpu.gpu.model_raw

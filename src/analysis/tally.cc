@@ -56,7 +56,7 @@ std::optional<ClockEstimate> ClockVariance::of(const rollups::GpuTime& gpu) cons
 }
 
 void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions,
-                const ClockVariance& variance, const Prices& prices) {
+                const ClockVariance& variance, const Prices& prices, const ReportBuilder::HolderOf& holder) {
   rollups::Totals mine;
   double shared_mine_seconds = 0, shared_all_seconds = 0;
   for (const rollups::Portion* portion : portions) {
@@ -81,16 +81,26 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
   }
   add_ends(gpu, portions);
   add_band(gpu, mine, variance);
-  const auto price =
-      prices.of(gpu.device != nullptr ? gpu.device->model : "", gpu.gpu.model_raw);
+  const std::string_view model = gpu.device != nullptr ? std::string_view(gpu.device->model) : std::string_view();
+  if (!prices.by_team()) {
+    add_cost(mine, prices.of(model, gpu.gpu.model_raw));
+    return;
+  }
+  for (const rollups::Portion* portion : portions) {
+    add_cost(portion->totals,
+             prices.of(model, gpu.gpu.model_raw, portion->holder ? std::string_view(holder(*portion->holder).team) : std::string_view()));
+  }
+}
+
+void Tally::add_cost(const rollups::Totals& totals, const std::optional<units::UsdPerGpuHour>& price) {
   if (!price) {
     price_unknown_ = true;
     return;
   }
   const double usd_per_second = price->value / 3600;
-  cost_usd_ += mine.allocated_seconds * usd_per_second;
-  cost_lost_usd_ += (mine.measured_seconds - mine.delivered_seconds) * usd_per_second;
-  cost_unmeasured_usd_ += (mine.allocated_seconds - mine.measured_seconds) * usd_per_second;
+  cost_usd_ += totals.allocated_seconds * usd_per_second;
+  cost_lost_usd_ += (totals.measured_seconds - totals.delivered_seconds) * usd_per_second;
+  cost_unmeasured_usd_ += (totals.allocated_seconds - totals.measured_seconds) * usd_per_second;
 }
 
 void Tally::add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine,

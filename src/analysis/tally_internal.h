@@ -30,9 +30,9 @@ std::string main_absent_reason(const rollups::Totals& totals);
 
 class Tally {
  public:
-  // One GPU's portions that fall into this group; call once per GPU and group.
+  // One GPU's portions that fall into this group; call once per GPU and group. `holder` says whose a portion is, for prices by team.
   void add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions,
-           const ClockVariance& variance, const Prices& prices);
+           const ClockVariance& variance, const Prices& prices, const ReportBuilder::HolderOf& holder);
 
   Summary summary(bool has_times) const;
   Waterfall waterfall() const { return waterfall_of(totals_); }
@@ -42,6 +42,7 @@ class Tally {
   bool band_from_limits() const { return band_from_limits_; }
 
  private:
+  void add_cost(const rollups::Totals& totals, const std::optional<units::UsdPerGpuHour>& price);
   void add_band(const rollups::GpuTime& gpu, const rollups::Totals& mine, const ClockVariance& variance);
   void add_ends(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions);
 

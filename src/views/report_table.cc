@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -93,9 +94,13 @@ std::string mfu_text(const analysis::MfuAgreement& agreement) {
   return out + "\n\n";
 }
 
-// " (1.2 % power cap, 0.3 % heat)": the parts of a loss, without those that round to nothing.
+constexpr std::string_view kNotSplit = "not split";
+
+// " (1.2 % power cap, 0.3 % heat)": the parts of a loss, without those that round to nothing; nothing where it is not divided at all.
 std::string parts_text(std::initializer_list<std::pair<double, std::string_view>> parts) {
   std::string out;
+  const bool divided = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.first > 0 && part.second != kNotSplit; });
+  if (!divided) return out;
   for (const auto& [ratio, name] : parts) {
     if (std::abs(ratio) >= 0.0005) out += fmt::format("{}{:.1f} % {}", out.empty() ? " (" : ", ", ratio * 100, name);
   }
@@ -122,11 +127,11 @@ std::string waterfall_text(const analysis::Waterfall& w, bool has_window) {
   }
   const auto busy = w.sm_busy.value_or(analysis::Waterfall::SmBusy{});
   part(w.tensor_idle_sm_busy_ratio, "tensor pipe idle while SMs were busy",
-       parts_text({{busy.memory_bound_ratio, "bound by memory"}, {busy.other_kernels_ratio, "other kernels"}, {busy.unsplit_ratio, "not split"}}));
+       parts_text({{busy.memory_bound_ratio, "bound by memory"}, {busy.other_kernels_ratio, "other kernels"}, {busy.unsplit_ratio, kNotSplit}}));
   const auto idle = w.sm_idle.value_or(analysis::Waterfall::SmIdle{});
   part(w.sm_idle_ratio, "SMs idle",
        parts_text({{idle.stalled_ratio, "stalled or not running"}, {idle.communication_ratio, "communication"},
-                   {idle.host_ratio, "host or input"}, {idle.small_kernels_ratio, "small kernels"}, {idle.unsplit_ratio, "not split"}}));
+                   {idle.host_ratio, "host or input"}, {idle.small_kernels_ratio, "small kernels"}, {idle.unsplit_ratio, kNotSplit}}));
   part(w.tensor_idle_unsplit_ratio, "tensor pipe idle (SM activity not known)");
   part(w.unmeasured_ratio, "unmeasured");
   return fmt::format("Of the fleet's {}: ", has_window ? "allocated time" : "capacity at that instant") + out + "\n\n";

@@ -39,6 +39,8 @@ struct SourceResult {
   samples::QualityLog quality;
   std::vector<std::string> assumptions;
 
+  // The job that a holder is a part of: the pods of one owner are one.
+  samples::Holder group_of(const samples::Holder& holder) const;
   // What the quality log says of an empty fleet, for the error line.
   std::string hint() const;
 };
@@ -53,5 +55,14 @@ base::Status roll_scrapes(const std::vector<std::string>& urls, const ReportSett
 
 base::Status roll_prometheus(const ReportArguments& arguments, units::Window window,
                              const ReportSettings& settings, const Env& env, SourceResult& out);
+
+// report_setup.cc
+// Everything that files on disk say, read before any network is touched. `settings` does not move afterwards.
+base::Status read_settings(const ReportArguments& arguments, ReportSettings& settings);
+// [start, end) from --start, --end and --since; nothing for files and scrapes without them.
+std::optional<units::Window> window_of(const ReportArguments& arguments, const Env& env);
+// From any source but a store; with the GPUs that only a jobs file knows. An error where there is none at all.
+base::Status roll_source(const ReportArguments& arguments, const ReportSettings& settings, const std::optional<units::Window>& window,
+                         const Env& env, SourceResult& out);
 
 }  // namespace flopsight::app

@@ -49,9 +49,6 @@ void ask_reported_mfu(sources::PrometheusClient& client, const ReportSettings& s
     if (!asked.ok()) out.quality.add("reported_mfu_not_told", asked.error().message);
   }
   for (auto& [key, of] : found) out.reported.push_back({std::move(of.first), *base::median(std::move(of.second))});
-  if (!out.reported.empty()) {
-    out.assumptions.emplace_back("reported MFU: the median over the window of what trainers exported, beside the OFU of the whole window");
-  }
 }
 
 void keep_reported_mfu(const ReportSettings& settings, sources::Collector& collector) {
@@ -75,9 +72,6 @@ void take_reported_mfu(const ReportSettings& settings, const std::optional<units
       if (!values.empty()) out.reported.push_back({out.holders.at(holder), *base::median(std::move(values))});
     }
   }
-  if (!out.reported.empty()) {
-    out.assumptions.emplace_back("reported MFU: the median over the window of what trainers exported, beside the OFU of the whole window");
-  }
 }
 
 void add_reported_mfu(const SourceResult& source, const std::function<samples::Holder(const samples::Holder&)>& group_of,
@@ -96,7 +90,9 @@ void add_reported_mfu(const SourceResult& source, const std::function<samples::H
     if (!group.summary.ofu_ratio) continue;
     points.push_back({at->first.first, at->first.second, group.summary.gpu_count, *group.reported_mfu_ratio, *group.summary.ofu_ratio, false});
   }
-  if (!points.empty()) report.mfu = analysis::compare_mfu(std::move(points));
+  if (points.empty()) return;
+  report.mfu = analysis::compare_mfu(std::move(points));
+  report.assumptions.emplace_back("reported MFU: the median over the window of what trainers exported, beside the OFU of the whole window");
 }
 
 }  // namespace flopsight::app

@@ -100,58 +100,84 @@ base::Result<Told> told_of(store::Reader& store, JobService* jobs, const AnswerS
   return told;
 }
 
-// By jobs, of which a store has sums: GPUs are only counted. One entry for each model stands for one job after another.
-base::Result<analysis::Report> report_of_jobs(store::Reader& store, const AnswerSettings& settings, units::Window window,
-                                              const analysis::ReportOptions& options, Holders& holders, JobService* jobs,
-                                              const Caller& caller, samples::QualityLog& quality) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, store.job_sums(window));
-  SeenSeconds seen;
-  for (const store::JobTotal& total : totals) {
-    if (total.job != 0) seen[total.job] += static_cast<double>(total.cell.allocated_microseconds()) / 1e6;
+// What jobs had, of which a store has sums: GPUs are only counted. One entry for each model stands for one job after another.
+class JobTimes {
+ public:
+  static base::Result<JobTimes> load(store::Reader& store, const AnswerSettings& settings, units::Window window, Holders& holders,
+                                     JobService* jobs, const Caller& caller, samples::QualityLog& quality) {
+    JobTimes out;
+    FLOPSIGHT_ASSIGN_OR_RETURN(out.totals_, store.job_sums(window));
+    SeenSeconds seen;
+    for (const store::JobTotal& total : out.totals_) {
+      if (total.job != 0) seen[total.job] += static_cast<double>(total.cell.allocated_microseconds()) / 1e6;
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(out.told_, told_of(store, jobs, settings, window, seen, caller, holders, quality));
+    FLOPSIGHT_ASSIGN_OR_RETURN(out.members_, store.members(window, std::nullopt));
+    // An engine knows it only once it was asked.
+    if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
+    out.all_.reserve(out.totals_.size());
+    for (const store::JobTotal& total : out.totals_) {
+      bool visible = false;
+      const std::optional<samples::HolderId> holder = holders.of(total.job, visible);
+      if (!visible) continue;
+      const auto [model, is_new] = out.models_.try_emplace(total.model);
+      if (is_new) model->second = rollups::time_of_model(store.model_name(total.model), settings.fleet, quality);
+      out.all_.push_back({&total, holder, &model->second});
+    }
+    return out;
   }
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Told told, told_of(store, jobs, settings, window, seen, caller, holders, quality));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, store.members(window, std::nullopt));
-  // An engine knows it only once it was asked.
-  if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
-  std::map<store::ModelId, rollups::GpuTime> models;
+
+  const Told& told() const { return told_; }
+
+  // `use` of each: what was seen, with its GPUs where `with_members`, then what was held and not seen.
+  void for_all(bool with_members, const std::function<void(const rollups::GpuTime&)>& use) {
+    for (const Visible& one : all_) {
+      rollups::become_job(*one.entry, {one.holder, one.total->cell});
+      if (with_members) {
+        const auto member = std::lower_bound(members_.begin(), members_.end(), one.total->job,
+                                             [](const store::Member& m, JobId key) { return m.job < key; });
+        one.entry->members.clear();
+        if (member != members_.end() && member->job == one.total->job) one.entry->members = member->gpus;
+      }
+      use(*one.entry);
+    }
+    for (const rollups::GpuTime& entry : told_.unseen) use(entry);
+  }
+
+ private:
   struct Visible {
     const store::JobTotal* total;
     std::optional<samples::HolderId> holder;
     rollups::GpuTime* entry;
   };
-  std::vector<Visible> all;
-  all.reserve(totals.size());
-  for (const store::JobTotal& total : totals) {
-    bool visible = false;
-    const std::optional<samples::HolderId> holder = holders.of(total.job, visible);
-    if (!visible) continue;
-    const auto [model, is_new] = models.try_emplace(total.model);
-    if (is_new) model->second = rollups::time_of_model(store.model_name(total.model), settings.fleet, quality);
-    all.push_back({&total, holder, &model->second});
-  }
-  const auto for_all = [&](const std::function<void(rollups::GpuTime&, JobId)>& use) {
-    for (const Visible& one : all) {
-      rollups::become_job(*one.entry, {one.holder, one.total->cell});
-      use(*one.entry, one.total->job);
-    }
-  };
+  std::vector<store::JobTotal> totals_;
+  std::vector<store::Member> members_;
+  Told told_;
+  std::map<store::ModelId, rollups::GpuTime> models_;
+  std::vector<Visible> all_;
+};
+
+base::Result<analysis::Report> report_of_jobs(store::Reader& store, const AnswerSettings& settings, units::Window window,
+                                              const analysis::ReportOptions& options, Holders& holders, JobService* jobs,
+                                              const Caller& caller, samples::QualityLog& quality) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(JobTimes times, JobTimes::load(store, settings, window, holders, jobs, caller, quality));
   const jobs::HolderTable& table = holders.index().table();
   analysis::ReportOptions with_numbers = options;
   with_numbers.group_numbers = &holders.index().groups();
   analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return table.at(id); }, with_numbers, quality);
-  for_all([&](const rollups::GpuTime& entry, JobId) { report.see_clock(entry); });
-  for (const rollups::GpuTime& entry : told.unseen) report.see_clock(entry);
-  for_all([&](rollups::GpuTime& entry, JobId job) {
-    const auto member = std::lower_bound(members.begin(), members.end(), job,
-                                         [](const store::Member& one, JobId key) { return one.job < key; });
-    entry.members.clear();
-    if (member != members.end() && member->job == job) entry.members = member->gpus;
-    report.add(entry);
-  });
-  for (const rollups::GpuTime& entry : told.unseen) report.add(entry);
+  times.for_all(false, [&](const rollups::GpuTime& entry) { report.see_clock(entry); });
+  times.for_all(true, [&](const rollups::GpuTime& entry) { report.add(entry); });
   analysis::Report out = report.finish(true, window);
-  analysis::add_told_gpus(out, told.gpus);
+  analysis::add_told_gpus(out, times.told().gpus);
   return out;
+}
+
+// What is said of every answer from stored cells.
+std::vector<std::string> store_assumptions(const Caller& caller) {
+  std::vector<std::string> lines = {"from stored rollups: times are whole slots; a GPU counts from its first sample to its "
+                                    "last, and not while it was silent for longer than rollup.gap"};
+  if (!caller.sees_all()) lines.emplace_back("only jobs that the caller may see");
+  return lines;
 }
 
 }  // namespace
@@ -165,9 +191,7 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   options.top = top;
   options.prices = settings.prices;
   options.source = "store";
-  options.assumptions.emplace_back("from stored rollups: times are whole slots; a GPU counts from its first sample to its "
-                                   "last, and not while it was silent for longer than rollup.gap");
-  if (!caller.sees_all()) options.assumptions.emplace_back("only jobs that the caller may see");
+  options.assumptions = store_assumptions(caller);
   const bool needs_gpus = with_gpus || by == analysis::GroupBy::kHost || by == analysis::GroupBy::kGpu;
   Holders holders(store, caller, settings, jobs);
   if (!needs_gpus) return report_of_jobs(store, settings, window, options, holders, jobs, caller, quality);
@@ -181,6 +205,28 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   analysis::Report report = analysis::build_report(fleet, holders.index().table(), std::move(quality), options);
   analysis::add_told_gpus(report, told.gpus);
   return report;
+}
+
+base::Result<analysis::WasteAccount> answer_waste(store::Reader& store, const AnswerSettings& settings, units::Window window,
+                                                  analysis::WasteBy by, std::optional<std::uint64_t> top, const Caller& caller,
+                                                  JobService* jobs, samples::QualityLog& quality) {
+  Holders holders(store, caller, settings, jobs);
+  FLOPSIGHT_ASSIGN_OR_RETURN(JobTimes times, JobTimes::load(store, settings, window, holders, jobs, caller, quality));
+  analysis::WasteOptions options;
+  options.by = by;
+  options.top = top;
+  options.prices = settings.prices;
+  options.targets = settings.targets;
+  options.families = settings.families.get();
+  options.source = "store";
+  options.assumptions = store_assumptions(caller);
+  const jobs::HolderTable& table = holders.index().table();
+  analysis::WasteBuilder builder([&](samples::HolderId id) -> const samples::Holder& { return table.at(id); }, options);
+  times.for_all(true, [&](const rollups::GpuTime& entry) { builder.add(entry); });
+  analysis::WasteAccount account = builder.finish(window);
+  account.simulated = settings.simulated || store.simulated();
+  if (account.simulated) account.source = "SIMULATED fleet, store";
+  return account;
 }
 
 }  // namespace flopsight::app

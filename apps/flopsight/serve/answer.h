@@ -14,6 +14,7 @@
 #include "analysis/job_answer.h"
 #include "analysis/families.h"
 #include "analysis/report.h"
+#include "analysis/waste.h"
 #include "base/regex.h"
 #include "jobs/grouping.h"
 #include "store/store.h"
@@ -29,6 +30,7 @@ struct AnswerSettings {
   bool simulated = false;
   std::shared_ptr<const jobs::Grouping> grouping;                 // may be null: pods and names as they are
   std::shared_ptr<const analysis::FamilyRule> families;           // may be null
+  analysis::ModelTable targets;                                   // attainable OFU, where set
   std::shared_ptr<const std::vector<base::Regex>> known_wrong;    // may be null
   std::shared_ptr<const JobModels> models;                        // may be null
   HolderIndex* holders = nullptr;  // from question to question; borrowed, used while the caller has the store; may be null
@@ -39,5 +41,10 @@ struct AnswerSettings {
 base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSettings& settings, units::Window window,
                                             analysis::GroupBy by, std::optional<std::uint64_t> top, bool with_gpus,
                                             const Caller& caller, JobService* jobs);
+
+// The waste account of the same cells.
+base::Result<analysis::WasteAccount> answer_waste(store::Reader& store, const AnswerSettings& settings, units::Window window,
+                                                  analysis::WasteBy by, std::optional<std::uint64_t> top, const Caller& caller,
+                                                  JobService* jobs, samples::QualityLog& quality);
 
 }  // namespace flopsight::app

@@ -37,6 +37,7 @@ struct Loaded {
   jobs::LabelRules rules;
   std::shared_ptr<const catalog::DeviceCatalog> catalog;
   analysis::Prices prices;
+  analysis::ModelTable targets;
   std::shared_ptr<const Access> access;
   std::shared_ptr<const jobs::Grouping> grouping;
   std::shared_ptr<const analysis::FamilyRule> families;
@@ -90,24 +91,19 @@ Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) 
   const ServeConfig& c = loaded.config;
   FLOPSIGHT_RETURN_IF_ERROR(check_config(c));
   loaded.rules = jobs::LabelRules::builtin();
-  if (!c.rules.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(loaded.rules, parse_file(c.rules, jobs::LabelRules::parse));
-  }
+  FLOPSIGHT_RETURN_IF_ERROR(parse_file_if(c.rules, jobs::LabelRules::parse, loaded.rules));
   catalog::DeviceCatalog devices = catalog::DeviceCatalog::builtin();
   if (!c.gpu_catalog.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(devices, parse_file(c.gpu_catalog, catalog::DeviceCatalog::with_user_rows));
   }
   loaded.catalog = std::make_shared<const catalog::DeviceCatalog>(std::move(devices));
-  if (!c.training_metrics.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(loaded.metrics, parse_file(c.training_metrics, training_logs::ExportedMetrics::parse));
-  }
+  FLOPSIGHT_RETURN_IF_ERROR(parse_file_if(c.training_metrics, training_logs::ExportedMetrics::parse, loaded.metrics));
   if (!c.training_logs.empty()) {
     // For its mistakes; who follows the logs reads it again.
     if (const auto follower = read_log_sources(c.training_logs); !follower.ok()) return follower.error();
   }
-  if (!c.prices.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(loaded.prices, parse_file(c.prices, analysis::Prices::parse));
-  }
+  FLOPSIGHT_RETURN_IF_ERROR(parse_file_if(c.prices, analysis::Prices::parse, loaded.prices));
+  FLOPSIGHT_RETURN_IF_ERROR(parse_file_if(c.attainable, analysis::parse_targets, loaded.targets));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string web, text_of(c.web_config));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string tokens, text_of(c.tokens_file));
   FLOPSIGHT_ASSIGN_OR_RETURN(Access access, Access::parse(c.web_config, web, c.tokens_file, tokens));
@@ -186,6 +182,7 @@ RouteSettings route_settings(const Loaded& loaded) {
   auto answers = std::make_shared<AnswerSettings>();
   answers->fleet = fleet_options(loaded);
   answers->prices = loaded.prices;
+  answers->targets = loaded.targets;
   answers->grouping = loaded.grouping;
   answers->families = loaded.families;
   answers->known_wrong = loaded.known_wrong;
@@ -425,6 +422,7 @@ class Service {
     loaded_.config = loaded->config;
     loaded_.access = loaded->access;
     loaded_.prices = loaded->prices;
+    loaded_.targets = loaded->targets;
     loaded_.grouping = loaded->grouping;
     loaded_.families = loaded->families;
     loaded_.known_wrong = loaded->known_wrong;
@@ -437,7 +435,7 @@ class Service {
     ingest_->set_retention({loaded_.config.retention_fine, loaded_.config.retention_middle,
                             loaded_.config.retention_coarse, loaded_.config.retention_bytes});
     scraping_->reload(loaded_.config);
-    say(env_, "configuration reloaded: users, tokens, certificates, prices, jobs file, models, groups, families, retention, query limits, "
+    say(env_, "configuration reloaded: users, tokens, certificates, prices, attainable shares, jobs file, models, groups, families, retention, query limits, "
                "scrape targets");
   }
 

@@ -12,6 +12,7 @@ constexpr PathRule kPaths[] = {
     {"POST", "/api/v1/jobs/", "/model", Role::kIngest},
     {"GET", "/api/v1/jobs/", "", Role::kRead},
     {"GET", "/api/v1/mfu", "", Role::kRead},
+    {"GET", "/api/v1/waste", "", Role::kRead},
     {"GET", "/api/v1/targets", "", Role::kAdmin},
     {"GET", "/metrics", "", Role::kRead},
     {"GET", "/api/v1/openapi.json"},

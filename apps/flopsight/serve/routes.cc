@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <tuple>
 
 #include "base/text.h"
@@ -10,6 +9,7 @@
 #include "serve/mfu_answers.h"
 #include "serve/openapi.h"
 #include "serve/paths.h"
+#include "serve/query_parameters.h"
 #include "serve/tile_overheads.h"
 #include "serve/route_answers.h"
 #include "views/report_views.h"
@@ -21,101 +21,6 @@ namespace {
 
 using net::ServerRequest;
 using net::ServerResponse;
-
-base::Error wrong(std::string_view name, std::string_view found, std::string_view expected) {
-  return {base::ErrorCode::kInvalid,
-          std::string(name) + ": found \"" + base::printable(found, 60) + "\", expected " + std::string(expected)};
-}
-
-// Query parameters, each of which has to be known.
-class Parameters {
- public:
-  Parameters(const ServerRequest& request, const ServeConfig& config, units::Instant now)
-      : request_(request), config_(config), now_(now) {}
-
-  base::Status only(std::initializer_list<std::string_view> known) const {
-    for (const auto& [name, value] : request_.query) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        return wrong("parameter", name, "one of start, end, since, step, by, top, gpus, limit, cursor where the path has them");
-      }
-    }
-    return {};
-  }
-  base::Result<units::Window> window() const {
-    units::Window window;
-    window.end = now_;
-    if (const auto text = request_.query_value("end")) {
-      const auto end = units::parse_instant(*text);
-      if (!end) return wrong("end", *text, "RFC 3339 with an offset, or Unix seconds");
-      window.end = *end;
-    }
-    window.start = window.end - units::Seconds(24 * 3600);
-    if (const auto text = request_.query_value("since")) {
-      const auto length = units::parse_duration(*text);
-      if (!length) return wrong("since", *text, "a duration such as 24h");
-      window.start = window.end - *length;
-    }
-    if (const auto text = request_.query_value("start")) {
-      const auto start = units::parse_instant(*text);
-      if (!start) return wrong("start", *text, "RFC 3339 with an offset, or Unix seconds");
-      window.start = *start;
-    }
-    constexpr std::int64_t kLatest = 253'402'300'799'000;  // the year 9999
-    if (window.start.unix_milliseconds < 0 || window.end.unix_milliseconds > kLatest) {
-      return base::Error{base::ErrorCode::kInvalid, "start and end: expected times from 1970 to 9999"};
-    }
-    if (window.end <= window.start) return base::Error{base::ErrorCode::kInvalid, "end is not after start"};
-    if (window.length().value > config_.limits_query_window.value) {
-      return base::Error{base::ErrorCode::kLimit, "the window is longer than limits.query-window"};
-    }
-    return window;
-  }
-  base::Result<std::uint64_t> count(std::string_view name, std::uint64_t otherwise, std::uint64_t most) const {
-    const auto text = request_.query_value(name);
-    if (!text) return otherwise;
-    const auto number = base::parse_number(*text);
-    if (!number || *number < 1 || *number != std::floor(*number) || *number > static_cast<double>(most)) {
-      return wrong(name, *text, "a whole number from 1 to " + std::to_string(most));
-    }
-    return static_cast<std::uint64_t>(*number);
-  }
-  // Rows to skip.
-  base::Result<std::uint64_t> cursor() const {
-    const auto text = request_.query_value("cursor");
-    if (!text) return std::uint64_t{0};
-    const auto number = base::parse_number(*text);
-    if (!number || *number < 0 || *number != std::floor(*number) || *number > 1e9) {
-      return wrong("cursor", *text, "what next_cursor said");
-    }
-    return static_cast<std::uint64_t>(*number);
-  }
-  // A whole number of slots; by default one that gives a few hundred steps.
-  base::Result<units::Seconds> step(units::Window window) const {
-    const double slot = config_.rollup_slot.value;
-    double step = slot;
-    if (const auto text = request_.query_value("step")) {
-      const auto given = units::parse_duration(*text);
-      if (!given || given->value < slot || std::fmod(given->value, slot) != 0) {
-        return wrong("step", *text, "a multiple of " + std::to_string(static_cast<int>(slot)) + "s");
-      }
-      step = given->value;
-    } else {
-      for (const double larger : {300.0, 600.0, 3600.0, 6 * 3600.0, 86'400.0}) {
-        if (window.length().value / step > 400 && std::fmod(larger, slot) == 0) step = larger;
-      }
-    }
-    if (window.length().value / step > static_cast<double>(config_.limits_query_steps)) {
-      return base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(config_.limits_query_steps) +
-                                                      " steps (limits.query-steps); give a larger step"};
-    }
-    return units::Seconds(step);
-  }
-
- private:
-  const ServerRequest& request_;
-  const ServeConfig& config_;
-  units::Instant now_;
-};
 
 // One page of rows; the cursor of the next.
 template <typename T>
@@ -269,21 +174,22 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
   if (request.path == "/api/v1/targets") return json(targets_());
   if (request.path == "/api/v1/fleet") return fleet(request, settings, caller);
   if (request.path == "/api/v1/mfu") return mfu(request, settings, caller);
+  if (request.path == "/api/v1/waste") return waste(request, settings, caller);
   if (request.path == "/api/v1/jobs") return jobs(request, settings, caller);
   return job(request, settings, caller);
 }
 
 ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
-  const Parameters parameters(request, settings.config, now_());
+  const QueryParameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "by", "top", "gpus"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const auto by = analysis::parse_group_by(request.query_value("by").value_or("job"));
-  if (!by) return failed(wrong("by", *request.query_value("by"), "job, user, team, namespace, host, gpu or model"));
+  if (!by) return failed(wrong_parameter("by", *request.query_value("by"), "job, user, team, namespace, host, gpu or model"));
   const auto top = parameters.count("top", settings.config.limits_page, 1'000'000);
   if (!top.ok()) return failed(top.error());
   const std::string_view gpus = request.query_value("gpus").value_or("false");
-  if (gpus != "true" && gpus != "false") return failed(wrong("gpus", gpus, "true or false"));
+  if (gpus != "true" && gpus != "false") return failed(wrong_parameter("gpus", gpus, "true or false"));
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
@@ -294,7 +200,7 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
 }
 
 ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
-  const Parameters parameters(request, settings.config, now_());
+  const QueryParameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "limit", "cursor"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
@@ -321,7 +227,7 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
 }
 
 ServerResponse Routes::mfu(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
-  const Parameters parameters(request, settings.config, now_());
+  const QueryParameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
@@ -334,15 +240,15 @@ ServerResponse Routes::mfu(const ServerRequest& request, const RouteSettings& se
                               answer->jobs_without_ofu));
 }
 
-// /api/v1/jobs/ID, /ID/series, /ID/gpus
+// /api/v1/jobs/ID, /ID/series, /ID/gpus, /ID/phases
 ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   constexpr std::string_view kPrefix = "/api/v1/jobs/";
   const std::string_view rest = std::string_view(request.path).substr(kPrefix.size());
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   const std::string id(rest.substr(0, slash));
   const std::string_view part = rest.substr(slash);
-  if (!part.empty() && part != "/series" && part != "/gpus") return failed(404, "no such path");
-  const Parameters parameters(request, settings.config, now_());
+  if (!part.empty() && part != "/series" && part != "/gpus" && part != "/phases") return failed(404, "no such path");
+  const QueryParameters parameters(request, settings.config, now_());
   const auto known = part == "/series" ? parameters.only({"start", "end", "since", "step"})
                      : part == "/gpus" ? parameters.only({"start", "end", "since", "limit", "cursor"})
                                        : parameters.only({"start", "end", "since"});
@@ -363,6 +269,7 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     head.simulated = head.simulated || (*store)->simulated();
     return series.ok() ? json(views::series_json(head, found->id, *series)) : failed(series.error());
   }
+  if (part == "/phases") return phases(id, *window, settings, caller);
   if (part == "/gpus") {
     const auto limit = parameters.count("limit", settings.config.limits_page, settings.config.limits_page);
     if (!limit.ok()) return failed(limit.error());

@@ -60,6 +60,9 @@ class Routes {
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse mfu(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse job(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  // waste_routes.cc
+  net::ServerResponse waste(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse phases(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller);
   AnswerSettings answer_settings(const RouteSettings& settings);
 
   Ingest& ingest_;

@@ -181,6 +181,35 @@ TEST_F(Routed, a_job_whose_tiles_are_known_has_its_corrected_ofu_and_every_part_
   EXPECT_NEAR(test::number(test::find(json("/api/v1/fleet", {{"by", "job"}}), "groups", "key.job", "a-1"), "ofu_adjusted_ratio"), ofu / 1.25, 1e-12);
 }
 
+TEST_F(Routed, the_waste_account_adds_up_to_the_fleets_hours_by_every_grouping) {
+  for (const char* by : {"job", "user", "team", "namespace", "model", "family"}) {
+    const test::Value answer = json("/api/v1/waste", {{"by", by}});
+    EXPECT_EQ(test::text(answer, "by"), by);
+    EXPECT_NEAR(test::number(answer, "total.gpu_hours.allocated"), 5.0, 1e-6) << by;
+    double sum = 0;
+    for (std::size_t i = 0; i < test::count(answer, "rows"); ++i) sum += test::number(answer, "rows." + std::to_string(i) + ".gpu_hours.allocated");
+    EXPECT_NEAR(sum, 5.0, 1e-6) << by;
+    // Nobody set a target, and each of these jobs is the only one of its family.
+    EXPECT_EQ(test::text(answer, "total.usd"), "null");
+  }
+  EXPECT_THAT(get("/api/v1/waste", {{"format", "markdown"}}).body, HasSubstr("GPU-hours"));
+  EXPECT_THAT(get("/api/v1/waste", {{"format", "html"}}).body, HasSubstr("<table>"));
+  EXPECT_THAT(get("/api/v1/waste", {{"format", "csv"}, {"by", "job"}}).body, HasSubstr("\na-0,a,1,"));
+  EXPECT_THAT(get("/api/v1/waste", {{"format", "message"}, {"user", "bob"}}).body, HasSubstr("Your 1 job held 1.00 GPU-hours"));
+  EXPECT_EQ(error("/api/v1/waste", {{"format", "message"}}), "400 user: found \"\", expected a user together with format=message");
+  EXPECT_THAT(error("/api/v1/waste", {{"by", "gpu"}}), HasSubstr("400 by: found \"gpu\", expected job, user, team"));
+  EXPECT_THAT(error("/api/v1/waste", {{"format", "pdf"}}), HasSubstr("400 format: found \"pdf\""));
+  EXPECT_EQ(error("/api/v1/waste", {{"format", "message"}, {"user", "carol"}}), "404 no job of that user in the window");
+}
+
+// These jobs have tensor activity and clocks and nothing else: no phase is told from that.
+TEST_F(Routed, phases_without_sm_activity_are_none) {
+  const test::Value answer = json("/api/v1/jobs/" + id_of("a-1") + "/phases");
+  EXPECT_EQ(test::text(answer, "absent_reason"), "no_sm_activity");
+  EXPECT_EQ(test::count(answer, "phases"), 0U);
+  EXPECT_EQ(test::text(answer, "goodput"), "null");
+}
+
 TEST_F(Routed, an_empty_window_and_an_empty_store_are_answers) {
   EXPECT_EQ(test::count(json("/api/v1/jobs", {{"end", "2020-01-02T00:00:00Z"}}), "jobs"), 0U);
   const std::string id = id_of("a-0");
@@ -311,7 +340,7 @@ TEST_F(Routed, roles_open_exactly_their_paths) {
     return path == "/api/v1/write" ? post(Message(), {{"content-type", "application/x-protobuf"}, {"authorization", "Bearer " + token}}).status
                                    : get(path, {}, token).status;
   };
-  const std::vector<std::string> reads = {"/api/v1/fleet", "/api/v1/jobs", job, job + "/series", job + "/gpus", "/metrics"};
+  const std::vector<std::string> reads = {"/api/v1/fleet", "/api/v1/jobs", job, job + "/series", job + "/gpus", job + "/phases", "/api/v1/waste", "/metrics"};
   for (const std::string& path : reads) {
     EXPECT_EQ(status(path, "reader-token-0001"), 200) << path;
     EXPECT_EQ(status(path, "admin-token-00001"), 200) << path;
@@ -340,11 +369,17 @@ TEST_F(Routed, a_limited_reader_never_sees_others_or_nobodys_time) {
     for (const char* secret : {"a-1", "a-2", "a-3", "bob", "GPU-00000001", "GPU-00000004"}) EXPECT_THAT(response.body, Not(HasSubstr(secret))) << by;
     EXPECT_NEAR(test::number(*base::json::parse(response.body), "fleet.gpu_hours_allocated"), 1.0, 1e-6) << by;
   }
+  for (const char* by : {"job", "user", "team", "namespace", "model", "family"}) {
+    const test::Value account = json("/api/v1/waste", {{"by", by}}, token);
+    EXPECT_NEAR(test::number(account, "total.gpu_hours.allocated"), 1.0, 1e-6) << by;
+    EXPECT_THAT(get("/api/v1/waste", {{"by", by}}, token).body, Not(HasSubstr("bob"))) << by;
+  }
+  EXPECT_EQ(get("/api/v1/waste", {{"format", "message"}, {"user", "bob"}}, token).status, 404);
   const std::string metrics = get("/metrics", {}, token).body;
   EXPECT_THAT(metrics, HasSubstr("flopsight_job_ofu_ratio{job=\"a-0\""));
   for (const char* secret : {"a-1", "bob", "GPU-"}) EXPECT_THAT(metrics, Not(HasSubstr(secret)));
   // "Not there" and "not yours" are told apart by nothing but the id.
-  for (const char* part : {"", "/series", "/gpus"}) {
+  for (const char* part : {"", "/series", "/gpus", "/phases"}) {
     EXPECT_EQ(get(own + part, {}, token).status, 200) << part;
     const std::string hidden = error(other + part, {}, token), missing = error("/api/v1/jobs/77" + std::string(part), {}, token);
     EXPECT_EQ(hidden, "404 no job with the id " + other.substr(13)) << part;
@@ -414,7 +449,7 @@ TEST_F(Routed, the_openapi_document_names_every_path_and_no_other) {
     }
   }
   EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/gpus",
-                                 "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/model", "/api/v1/jobs/{id}/series", "/api/v1/mfu", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/write", "/healthz",
+                                 "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/model", "/api/v1/jobs/{id}/phases", "/api/v1/jobs/{id}/series", "/api/v1/mfu", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/waste", "/api/v1/write", "/healthz",
                                  "/metrics", "/readyz"));
 }
 

@@ -186,7 +186,8 @@ std::vector<Row> other_rows() {
   return {
       text("rules", &Config::rules, "a file", "attribution rules (docs/attribution.md)"),
       text("gpu-catalog", &Config::gpu_catalog, "a file", "CSV rows that add to or replace the GPU catalogue"),
-      text("prices", &Config::prices, "a file", "US dollars per GPU-hour by model (CSV or JSON)"),
+      text("prices", &Config::prices, "a file", "US dollars per GPU-hour by model and team (CSV or JSON)"),
+      text("attainable", &Config::attainable, "a file", "attainable OFU by model and team (CSV or JSON), for the waste account"),
       text("jobs", &Config::jobs, "a file", "jobs file for GPUs whose labels name no job"),
       text("training-logs", &Config::training_logs, "a file", "which logs of training jobs to follow (docs/training-logs.md)"),
       text("training-metrics", &Config::training_metrics, "a file",
@@ -461,7 +462,7 @@ base::Status check_config(const ServeConfig& c) {
   FLOPSIGHT_RETURN_IF_ERROR(check_scrape_access(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_slurm(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_engine(c));
-  for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.jobs, c.slurm_rest_token_file,
+  for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.attainable, c.jobs, c.slurm_rest_token_file,
                                   c.training_logs, c.training_metrics, c.scrape_bearer_token_file,
                                   c.scrape_basic_password_file, c.scrape_ca_file, c.scrape_cert_file, c.scrape_key_file,
                                   c.engine_bearer_token_file, c.engine_basic_password_file, c.engine_ca_file, c.engine_cert_file,

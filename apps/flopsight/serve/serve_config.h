@@ -85,6 +85,7 @@ struct ServeConfig {
   std::string rules;
   std::string gpu_catalog;
   std::string prices;
+  std::string attainable;
   std::string jobs;
   std::string training_logs;
   std::string training_metrics;

@@ -1,0 +1,84 @@
+// /api/v1/waste and /api/v1/jobs/ID/phases.
+
+#include "serve/phase_answers.h"
+#include "serve/query_parameters.h"
+#include "serve/route_answers.h"
+#include "serve/routes.h"
+#include "views/phases_json.h"
+#include "views/waste_views.h"
+
+namespace flopsight::app {
+namespace {
+
+net::ServerResponse text(std::string body, const char* content_type) {
+  net::ServerResponse response;
+  response.content_type = content_type;
+  // A summary in HTML is data with names from outside in it: no script runs in it.
+  response.headers.emplace_back("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  response.body = std::move(body);
+  return response;
+}
+
+// The rollups that are kept of a whole window: minutes of late, then ten minutes, then hours.
+units::Seconds slot_of(const ServeConfig& config, units::Window window, units::Instant now) {
+  const double age_seconds = (now - window.start).value;
+  if (age_seconds < config.retention_fine.value) return config.rollup_slot;
+  return units::Seconds(age_seconds < config.retention_middle.value ? 600 : 3600);
+}
+
+}  // namespace
+
+net::ServerResponse Routes::waste(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
+  const QueryParameters parameters(request, settings.config, now_());
+  if (const auto known = parameters.only({"start", "end", "since", "by", "top", "format", "user"}); !known.ok()) return failed(known.error());
+  const auto window = parameters.window();
+  if (!window.ok()) return failed(window.error());
+  const std::string_view format = request.query_value("format").value_or("json");
+  const bool is_message = format == "message";
+  const auto user = request.query_value("user");
+  if (user.has_value() != is_message) return failed(wrong_parameter("user", user.value_or(""), "a user together with format=message"));
+  const std::string_view by_text = request.query_value("by").value_or(is_message ? "job" : "team");
+  const auto by = analysis::parse_waste_by(by_text);
+  if (!by || (is_message && *by != analysis::WasteBy::kJob)) {
+    return failed(wrong_parameter("by", by_text, is_message ? "job, or none, for a message" : "job, user, team, namespace, model or family"));
+  }
+  if (format != "json" && format != "markdown" && format != "html" && format != "csv" && !is_message) {
+    return failed(wrong_parameter("format", format, "json, markdown, html, csv or message"));
+  }
+  const auto top = parameters.count("top", is_message ? 1'000'000 : settings.config.limits_page, 1'000'000);
+  if (!top.ok()) return failed(top.error());
+  const AnswerSettings answers = answer_settings(settings);
+  samples::QualityLog quality;
+  auto store = ingest_.reader(now_());
+  if (!store.ok()) return failed(store.error());
+  const auto account = answer_waste(**store, answers, *window, *by, *top, caller, &jobs_, quality);
+  if (!account.ok()) return failed(account.error());
+  if (format == "markdown") return text(views::waste_markdown(*account), "text/markdown; charset=utf-8");
+  if (format == "html") return text(views::waste_html(*account), "text/html; charset=utf-8");
+  if (format == "csv") return text(views::waste_csv(*account), "text/csv; charset=utf-8");
+  if (!is_message) return json(views::waste_json(*account, {*window, account->simulated, quality.entries()}));
+  for (views::UserMessage& message : views::waste_messages(*account)) {
+    if (message.user == *user) return text(std::move(message.text), "text/plain; charset=utf-8");
+  }
+  return failed(404, "no job of that user in the window");
+}
+
+net::ServerResponse Routes::phases(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller) {
+  const units::Seconds slot = slot_of(settings.config, window, now_());
+  if (window.length().value / slot.value > static_cast<double>(settings.config.limits_query_steps)) {
+    return failed(base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(settings.config.limits_query_steps) +
+                                                           " slots (limits.query-steps); give a shorter window"});
+  }
+  const AnswerSettings answers = answer_settings(settings);
+  auto store = ingest_.reader(now_());
+  if (!store.ok()) return failed(store.error());
+  const auto found = find_known_job(**store, &jobs_, answers, id, window, caller);
+  if (!found.ok()) return failed(found.error());
+  const auto answer = answer_phases(**store, &jobs_, *found, window, slot);
+  if (!answer.ok()) return failed(answer.error());
+  return json(views::phases_json({window, answers.simulated || (*store)->simulated(), {}}, found->id, answer->slot, answer->phases,
+                                 answer->goodput, answer->precision_switches));
+}
+
+}  // namespace flopsight::app
