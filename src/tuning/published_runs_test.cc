@@ -200,7 +200,7 @@ std::string page() {
       "| runs | number | median | median, absolute | 90th percentile, absolute |\n| --- | --- | --- | --- | --- |\n";
   out += line("**scored**", errors_of(all.scored)) + line("fitted to", errors_of(all.fitted));
   out += line("scored, with llm-foundry's attention of the second generation", errors_of(outcome(AttentionKernel::kFlash2).scored));
-  out += "\nThe last line is how much hangs on one such setting: that the Triton kernel of these runs is of the first generation was looked up after their long sequences\n"
+  out += "\nThe last line is how much hangs on one such setting: that the Triton kernel of these runs is of the first generation was assumed, and not read in its source, after their long sequences\n"
          "were seen to be predicted too fast.\n";
   out += "\nMemory: " + std::to_string(all.fit_in_memory) + " of the " + std::to_string(all.runs) + " runs, which all did fit, are predicted to.\n\nThe scored runs by source:\n\n"
          "| source | GPU | precision | number | median | median, absolute | 90th percentile, absolute |\n| --- | --- | --- | --- | --- | --- | --- |\n";
