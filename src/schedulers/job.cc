@@ -4,6 +4,12 @@
 
 namespace flopsight::schedulers {
 
+std::size_t host_count(const Job& job) {
+  std::size_t count = 0;
+  for (const Allocation& allocation : job.allocations) count += allocation.hosts.size();
+  return count;
+}
+
 std::string Job::key() const {
   return cluster + "/" + id + "/" + (start ? units::to_rfc3339(*start) : "-");
 }

@@ -28,6 +28,9 @@ struct GpuGroup {
   bool operator==(const GpuGroup&) const = default;
 };
 
+// Of all jobs of one text, or of one window: a job names each of its hosts, and a line can name tens of thousands.
+inline constexpr std::size_t kHostsTotalMax = 2'000'000;
+
 // Hosts of a job on which it holds the same GPUs.
 struct Allocation {
   std::vector<std::string> hosts;
@@ -38,6 +41,9 @@ struct Allocation {
 
   bool operator==(const Allocation&) const = default;
 };
+
+struct Job;
+std::size_t host_count(const Job& job);  // with repeats
 
 struct Job {
   std::string cluster;

@@ -367,9 +367,13 @@ Result<std::vector<Job>> parse_told_jobs(std::string_view json_text) {
     return Error{ErrorCode::kLimit, "more than " + std::to_string(kJobsPerTextMax) + " jobs"};
   }
   std::vector<Job> out;
+  std::size_t hosts = 0;
   for (const Value& entry : *list->as_array()) {
     auto job = job_from_json(entry);
-    const Status fits = job.ok() ? check_lengths(*job) : Status(job.error());
+    Status fits = job.ok() ? check_lengths(*job) : Status(job.error());
+    if (fits.ok() && (hosts += host_count(*job)) > kHostsPerTextMax) {
+      fits = Error{ErrorCode::kLimit, "more than " + std::to_string(kHostsPerTextMax) + " hosts in all jobs together"};
+    }
     if (!fits.ok()) return fits.error().within("entry " + std::to_string(out.size() + 1));
     out.push_back(std::move(job).value());
   }

@@ -20,8 +20,9 @@ namespace flopsight::schedulers {
 base::json::Value to_json(const Job& job);
 base::Result<Job> job_from_json(const base::json::Value& value);
 
-// A list, or {"jobs": [...]}. Errors are within "entry N". Limits, kLimit: kJobsPerTextMax, and kTextBytesMax of an id, a name or a host.
+// A list, or {"jobs": [...]}. Errors are within "entry N". Limits, kLimit: kJobsPerTextMax, kHostsPerTextMax of all jobs together, and kTextBytesMax of an id, a name or a host.
 inline constexpr std::size_t kJobsPerTextMax = 1'000'000;
+inline constexpr std::size_t kHostsPerTextMax = 1'000'000;
 inline constexpr std::size_t kTextBytesMax = 4'096;
 base::Result<std::vector<Job>> parse_told_jobs(std::string_view json_text);
 

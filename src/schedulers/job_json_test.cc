@@ -48,6 +48,21 @@ Job made(Set set) {
 
 std::string text(const Job& job) { return base::json::dump(to_json(job), 0); }
 
+std::string jobs_with_hosts(std::size_t more) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < kHostsPerTextMax / 50'000; ++i) text += R"({"id": ")" + std::to_string(i + 1) + R"(", "hosts": "n[1-50000]", "start": 0},)";
+  if (more > 0) text += R"({"id": "0", "hosts": "m[1-)" + std::to_string(more) + R"(]", "start": 0},)";
+  text.back() = ']';
+  return text;
+}
+
+TEST(ToldJobs, hosts_of_all_jobs_together_have_a_limit) {
+  EXPECT_TRUE(parse_told_jobs(jobs_with_hosts(0)).ok());
+  const auto over = parse_told_jobs(jobs_with_hosts(1));
+  ASSERT_FALSE(over.ok());
+  EXPECT_EQ(over.error().message, "entry 21: more than 1000000 hosts in all jobs together");
+}
+
 TEST(JobJson, gives_back_every_field_that_it_was_given) {
   for (const Job& job : {full_job(), made([](Job&) {})}) {
     const auto value = base::json::parse(text(job));

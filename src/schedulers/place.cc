@@ -82,13 +82,13 @@ bool overlap(const JobRecord& a, const Job& b) {
   return !(a.end && b.start && *a.end <= *b.start) && !(b.end && a.start && *b.end <= *a.start);
 }
 
-// Who held what on each host, for elimination.
+// Who held what on each host, for elimination. Records are borrowed: a record names thousands of hosts, of which each would copy it.
 class Hosts {
  public:
   explicit Hosts(const HostGpus& gpu_counts) : gpu_counts_(gpu_counts) {}
   void add(std::size_t job, const std::vector<JobRecord>& records) {
     for (const JobRecord& record : records) {
-      for (const std::string& host : record.hosts) held_[host].push_back({job, record});
+      for (const std::string& host : record.hosts) held_[host].push_back({job, &record});
     }
   }
   // Indices of a host that no other job held at any time of this one; nothing where they cannot be told.
@@ -98,11 +98,11 @@ class Hosts {
     std::vector<bool> taken(*count);
     if (const auto at = held_.find(host); at != held_.end()) {
       for (const auto& [other, record] : at->second) {
-        if (other == number || !overlap(record, job)) continue;
+        if (other == number || !overlap(*record, job)) continue;
         // By UUID or as an instance: its index is not known.
-        if (!record.gpu_uuids.empty() || record.is_of_instances) return std::nullopt;
-        if (record.gpu_indices.empty()) return std::vector<std::string>();
-        for (const std::string& text : record.gpu_indices) {
+        if (!record->gpu_uuids.empty() || record->is_of_instances) return std::nullopt;
+        if (record->gpu_indices.empty()) return std::vector<std::string>();
+        for (const std::string& text : record->gpu_indices) {
           std::uint32_t index = 0;
           const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
           if (error != std::errc() || end != text.data() + text.size() || index >= taken.size()) return std::nullopt;
@@ -120,7 +120,7 @@ class Hosts {
  private:
   struct Held {
     std::size_t job = 0;
-    JobRecord record;
+    const JobRecord* record = nullptr;
   };
   const HostGpus& gpu_counts_;
   std::map<std::string, std::vector<Held>> held_;
@@ -170,7 +170,7 @@ Placement to_records(const Job& job, const HostGpus& hosts, const jobs::LabelRul
 
 std::vector<Placement> place_jobs(std::span<const Job> jobs, const HostGpus& gpu_counts, const jobs::LabelRules* rules) {
   std::vector<Placement> out;
-  out.reserve(jobs.size());
+  out.reserve(jobs.size());  // and records that there are stay where they are: only who has none is given some
   Hosts hosts(gpu_counts);
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < jobs.size(); ++i) {

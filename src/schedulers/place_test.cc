@@ -34,6 +34,16 @@ samples::GpuIdentity gpu(const std::string& host, const std::string& index, cons
   return identity;
 }
 
+TEST(Placement, a_job_of_many_hosts_costs_as_much_as_it_has_hosts) {
+  // A copy of the job's list of hosts for each of its hosts would be 230 GB.
+  Allocation all{{}, {"0"}, 1};
+  for (int i = 0; i < 60'000; ++i) all.hosts.push_back("a-host-with-a-name-of-some-length-" + std::to_string(i));
+  const auto placed = place_jobs(std::vector<Job>{job_on({all}, 60'000)}, {}, nullptr);
+  EXPECT_EQ(placed[0].gpus_unplaced, 0U);
+  ASSERT_THAT(placed[0].records, SizeIs(1));
+  EXPECT_THAT(placed[0].records[0].hosts, SizeIs(60'000));
+}
+
 TEST(Placement, indices_reach_the_gpus_of_each_host) {
   const Job job = job_on({{{"n1"}, {"0", "1"}, 2}, {{"n2", "n3"}, {"3"}, 1}}, 4);
   const Placement placement = to_records(job);

@@ -301,6 +301,10 @@ base::Status Collector::add(Draft d) {
   if (d.job.allocations.empty() && !said(d.nodes).empty() && d.job.start) {
     auto hosts = jobs::expand_hosts(said(d.nodes));
     if (hosts.ok()) {
+      hosts_ += hosts->size();
+      if (hosts_ > kHostsTotalMax) {
+        return base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(kHostsTotalMax) + " hosts in all jobs together"}.within(d.where);
+      }
       d.job.allocations.push_back({std::move(hosts).value(), {}, {}});
     } else {
       problem(d.where, "nodes: " + hosts.error().message);

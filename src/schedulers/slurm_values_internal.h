@@ -74,6 +74,7 @@ class Collector {
 
   const SlurmOptions& options_;
   Parsed parsed_;
+  std::size_t hosts_ = 0;            // of all jobs
   bool tracks_gpus_ = false;         // an entry "gres/gpu" was seen: a job without one has none
   std::vector<std::size_t> silent_;  // jobs whose allocation names no GPU
 };

@@ -150,6 +150,7 @@ Result<std::vector<ToldJob>> JobBook::jobs(units::Window window, std::uint64_t l
   find.bind(1, window.start.unix_milliseconds);
   find.bind(2, window.end.unix_milliseconds);
   std::vector<ToldJob> out;
+  std::size_t hosts = 0;
   for (;;) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
     if (!row) return out;
@@ -158,6 +159,11 @@ Result<std::vector<ToldJob>> JobBook::jobs(units::Window window, std::uint64_t l
                                           " jobs in the window; ask for a shorter one"};
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob told, told_in(find, 0));
+    hosts += schedulers::host_count(told.job);
+    if (hosts > schedulers::kHostsTotalMax) {
+      return Error{ErrorCode::kLimit, "the jobs in the window have more than " + std::to_string(schedulers::kHostsTotalMax) +
+                                          " hosts together; ask for a shorter one"};
+    }
     out.push_back(std::move(told));
   }
 }
