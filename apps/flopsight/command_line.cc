@@ -250,6 +250,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   Command<AgentArguments, AgentTexts> agent(app, "agent", "this machine's GPUs at /metrics, where there is a driver and no exporter", add_agent);
   Command<TuneArguments, TuneTexts> tune(app, "tune", "what to change next and what it will bring: training or serving of a model", add_tune);
   Command<ValidateArguments, ValidateTexts> validate(app, "validate", "can OFU be trusted on this GPU: matrix products, their time and their counters", add_validate);
+  Command<RulesArguments, RulesTexts> rules(app, "rules", "OFU inside an engine that exists: rules for Prometheus, a dashboard for Grafana", add_rules);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -279,8 +280,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (agent.app->parsed()) return checked(agent.arguments, "agent", set_agent(agent.arguments, agent.texts));
   if (tune.app->parsed()) return checked(tune.arguments, "tune", set_tune(*tune.app, tune.arguments, tune.texts));
   if (validate.app->parsed()) return checked(validate.arguments, "validate", set_validate(validate.arguments, validate.texts));
+  if (rules.app->parsed()) return checked(rules.arguments, "rules", set_rules(rules.arguments, rules.texts));
   if (!report.app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, waste, serve, import, jobs, logs, flops, audit, gemm, validate, agent, tune, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, waste, serve, import, jobs, logs, flops, audit, gemm, validate, agent, tune, rules, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_report(report.arguments, report.texts)) return *said;
   return report.arguments;

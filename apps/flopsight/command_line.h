@@ -14,6 +14,7 @@
 #include "serve/command_serve.h"
 #include "http_arguments.h"
 #include "mfuaudit/audit_options.h"
+#include "enginerules/rules_options.h"
 #include "flopcount/flops_options.h"
 #include "import/import_options.h"
 #include "logs/logs_options.h"
@@ -76,7 +77,7 @@ struct Said {
 
 using CommandLine = std::variant<ReportArguments, WasteArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
                                  ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, TuneArguments,
-                                 ValidateArguments, Said>;
+                                 ValidateArguments, RulesArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

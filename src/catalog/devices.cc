@@ -6,6 +6,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "catalog/name_pattern.h"
 
 namespace flopsight::embedded {
 extern const std::string_view kGpuCatalogCsv;
@@ -16,8 +17,7 @@ namespace {
 
 // Words of a GPU name that tell no model apart.
 bool is_noise(std::string_view word) {
-  return word == "nvidia" || word == "tesla" || word == "edition" || word == "generation" ||
-         word == "gpu" || word == "corporation";
+  return std::find(kNoiseWords.begin(), kNoiseWords.end(), word) != kNoiseWords.end();
 }
 
 std::vector<std::string> name_words(std::string_view name) {

@@ -273,6 +273,8 @@ std::vector<std::string> LabelRules::label_names() const {
 }
 
 std::span<const std::string> LabelRules::names_of(std::string_view field) const {
+  // The one list that names no labels: globs of pods that are never a job.
+  if (field == "exporter_pods") return exporter_pods_;
   const auto at = fields_.find(field);
   FLOPSIGHT_CHECK(at != fields_.end());
   return at->second;

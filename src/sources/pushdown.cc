@@ -2,27 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "catalog/metrics.h"
 #include "sources/collector.h"
+#include "sources/promql_parts.h"
 
 namespace flopsight::sources {
 namespace {
 
 using samples::PushedSpan;
-
-// How long a sample holds on the server: one missed scrape is bridged, as with raw samples, and two are a gap. A little
-// under two intervals, so that a sample of exactly that age is not counted by one server and left by another.
-units::Seconds hold(const Plan& plan) { return plan.interval * 1.9; }
-
-// A number as PromQL reads it.
-std::string literal(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.12g", value);
-  return text;
-}
 
 std::string join(const std::vector<std::string>& names) {
   std::string out;
@@ -34,51 +23,38 @@ std::string join(const std::vector<std::string>& names) {
 class Expressions {
  public:
   Expressions(const Plan& plan, const PushdownOptions& options, const jobs::LabelRules& rules)
-      : plan_(plan), match_(options.match.empty() ? "" : "," + options.match) {
-    hold_ = "[" + std::to_string(std::llround(hold(plan).value * 1000)) + "ms]";
+      : plan_(plan), reading_{options.match, sample_hold(plan.interval)} {
     // Everything that names GPU and holder; not `instance`, which differs between replicas of a scrape, unless
     // it is the only name of the host.
     std::vector<std::string> names = rules.label_names();
     std::erase(names, "instance");
     std::erase(names, "exported_instance");
     by_ = "avg by (" + join(names) + ")";
-    tensor_ = ranged(by_, plan.tensor_names, plan.tensor_scale,
-                     catalog::info(catalog::Metric::kTensorActive).value_min,
-                     catalog::info(catalog::Metric::kTensorActive).value_max);
-    const auto& clock = catalog::info(catalog::Metric::kSmClock);
-    clock_ = ranged(by_, plan.clock_names, plan.clock_scale, clock.value_min, clock.value_max);
-    clock_of_gpu_ = ranged("avg by (" + plan.gpu_label + ")", plan.clock_names, plan.clock_scale,
-                           clock.value_min, clock.value_max);
+    tensor_ = held_in_range(by_, {catalog::Metric::kTensorActive, plan.tensor_names, plan.tensor_scale}, reading_);
+    const MetricNames clock{catalog::Metric::kSmClock, plan.clock_names, plan.clock_scale};
+    clock_ = held_in_range(by_, clock, reading_);
+    clock_of_gpu_ = held_in_range("avg by (" + plan.gpu_label + ")", clock, reading_);
   }
 
   std::string on() const { return " on(" + plan_.gpu_label + ") "; }
-  std::string tensor_clock() const { return tensor_ + " *" + on() + "group_left() " + clock_of_gpu_; }
+  std::string tensor_clock() const { return activity_times_clock(tensor_, clock_of_gpu_, plan_.gpu_label); }
   std::string tensor_measured() const { return tensor_ + " and" + on() + clock_of_gpu_; }
-  std::string clock_megahertz() const { return clock_ + " * " + literal(plan_.clock_scale / 1e6); }
+  std::string clock_megahertz() const { return clock_ + " * " + promql_number(plan_.clock_scale / 1e6); }
   // One selector over all names: `or` between three would read the labels three times over.
   std::string presence() const {
     if (plan_.clock_tells) return clock_;
     std::string names = plan_.clock_names + "|" + plan_.tensor_names;
     if (!plan_.presence_names.empty()) names += "|" + plan_.presence_names;
-    return held(by_, names);
+    return held(by_, names, reading_);
   }
   std::string busy_clock() const {
     return clock_of_gpu_ + " and" + on() + "(avg by (" + plan_.gpu_label + ")(" + tensor_ + ") >= 0.01)";
   }
-  std::string held(const std::string& by, const std::string& names) const {
-    return by + "(last_over_time({__name__=~\"" + names + "\"" + match_ + "}" + hold_ + "))";
-  }
 
  private:
-  std::string ranged(const std::string& by, const std::string& names, double scale, double low,
-                     double high) const {
-    // Raw limits, so that the server compares what it stores.
-    return "((" + held(by, names) + " >= " + literal(low / scale) + ") <= " + literal(high / scale) +
-           ")";
-  }
-
   const Plan& plan_;
-  std::string match_, hold_, by_, tensor_, clock_, clock_of_gpu_;
+  Reading reading_;
+  std::string by_, tensor_, clock_, clock_of_gpu_;
 };
 
 // Spans by their labels, gathered over queries and pieces.
@@ -157,7 +133,7 @@ struct Question {
 constexpr double kPieceStepsMax = 4096;
 constexpr double kTensorUnit = 1048576;       // 2^20
 constexpr double kClockUnit = 17179869184.0;  // 2^34
-std::string packed(const std::string& inside, double unit) { return "(" + inside + ") + " + literal(unit); }
+std::string packed(const std::string& inside, double unit) { return "(" + inside + ") + " + promql_number(unit); }
 
 std::vector<Question> questions(const Expressions& e, const Plan& plan, Gatherer& into) {
   const double tensor_scale = plan.tensor_scale, clock_scale = plan.clock_scale;
@@ -306,7 +282,7 @@ base::Result<PushdownResult> ask_in_pieces(PrometheusClient& client, const Plan&
   }
   PushdownResult result;
   result.spans = gatherer.take();
-  result.need_raw = overlapping(result.spans, options.step, hold(plan));
+  result.need_raw = overlapping(result.spans, options.step, sample_hold(plan.interval));
   return result;
 }
 

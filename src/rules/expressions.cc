@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "rules/expressions_internal.h"
+
+namespace flopsight::rules {
+namespace {
+
+// Values of a process or under a further label do not describe a GPU, and AMD's activity is tied to FLOPs by nothing.
+bool is_usable(const catalog::MetricAlias& alias) {
+  return alias.calibrated && !alias.per_process && alias.label_name.empty() && !alias.raw_name.starts_with("slurm_job_");
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view(".+*?()[]{}|^$\\").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view between) {
+  std::string out;
+  for (const std::string& part : parts) {
+    if (!out.empty()) out += between;
+    out += part;
+  }
+  return out;
+}
+
+Labels::Labels(const Options& options) : gpu(options.gpu_label) {
+  const auto first = [&](std::string_view field, const char* otherwise) {
+    const auto names = options.labels.names_of(field);
+    return names.empty() ? std::string(otherwise) : names.front();
+  };
+  instance = first("mig_instance", "GPU_I_ID");
+  profile = first("mig_profile", "GPU_I_PROFILE");
+  unit = gpu + ", " + instance;
+  job = "flopsight_job, flopsight_namespace";
+  for (const std::string& name : options.group_by) job += ", " + name;
+}
+
+sources::Reading reading_of(const Options& options) {
+  // A GPU without a name, or whose name somebody masked with zeros, would be one with all others like it.
+  std::string match = options.gpu_label + "!~\"[GPUMI0-]*\"";
+  if (!options.match.empty()) match += "," + options.match;
+  return {match, sources::sample_hold(options.scrape_interval)};
+}
+
+std::string quantity(const Options& options, catalog::Metric metric, const std::string& aggregation) {
+  std::map<double, std::vector<std::string>, std::greater<>> by_scale;
+  for (const catalog::MetricAlias& alias : catalog::metric_aliases()) {
+    if (alias.metric == metric && is_usable(alias)) by_scale[alias.scale].emplace_back(alias.raw_name);
+  }
+  std::vector<std::string> terms;
+  for (auto& [scale, names] : by_scale) {
+    std::sort(names.begin(), names.end());
+    std::string term = sources::held_in_range(aggregation, {metric, joined(names, "|"), scale}, reading_of(options));
+    if (scale != 1) term += " * " + sources::promql_number(scale);
+    terms.push_back(std::move(term));
+  }
+  return joined(terms, "\nor\n");
+}
+
+std::string all_names(const std::vector<catalog::Metric>& metrics) {
+  std::vector<std::string> names;
+  for (const catalog::MetricAlias& alias : catalog::metric_aliases()) {
+    if (std::find(metrics.begin(), metrics.end(), alias.metric) != metrics.end() && is_usable(alias)) names.emplace_back(alias.raw_name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return joined(names, "|");
+}
+
+std::string duration(units::Seconds length) {
+  const auto milliseconds = std::llround(length.value * 1000);
+  if (milliseconds % 1000 != 0) return std::to_string(milliseconds) + "ms";
+  if (milliseconds % 60'000 != 0 || milliseconds == 0) return std::to_string(milliseconds / 1000) + "s";
+  return std::to_string(milliseconds / 60'000) + "m";
+}
+
+bool is_label_name(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && is_letter(text.front()) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
+}  // namespace flopsight::rules
