@@ -120,7 +120,7 @@ class Recording {
     add("gpu:flopsight_holder:info",
         "group by (" + l_.unit + ", " + l_.profile + group_labels() + ") (gpu:flopsight_labels:info{" + joined(not_before, ", ") +
             "})\nunless on(" + l_.unit + ") gpu:flopsight_holder:info{flopsight_job!=\"\"}",
-        "GPUs that no job holds have no flopsight_job.");
+        "GPUs that no job holds have no flopsight_job.", {{"attributed_by", "nothing"}});
   }
 
   std::string group_labels() const {
@@ -149,7 +149,7 @@ class Recording {
     if (rule.is_pod && !exporters.empty()) matchers.push_back(rule.job + "!~" + quoted(exporters));
     std::string named = "label_replace(gpu:flopsight_labels:info{" + joined(matchers, ", ") + "}, \"flopsight_job\", \"$1\", \"" + rule.job + "\", \"(.+)\")";
     if (!rule.name_space.empty()) named = "label_replace(" + named + ", \"flopsight_namespace\", \"$1\", \"" + rule.name_space + "\", \"(.+)\")";
-    add("gpu:flopsight_holder:info", "group by (" + l_.unit + ", " + l_.profile + ", " + l_.job + ") (" + named + ")");
+    add("gpu:flopsight_holder:info", "group by (" + l_.unit + ", " + l_.profile + ", " + l_.job + ") (" + named + ")", {}, {{"attributed_by", rule.rule}});
     not_before.push_back(rule.is_pod && !exporters.empty() ? rule.job + "=~" + quoted("|" + exporters) : rule.job + "=\"\"");
   }
 

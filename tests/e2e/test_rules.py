@@ -1,0 +1,119 @@
+"""`flopsight rules` on real engines: promtool (the engine of Prometheus) on simulated fleets, a live Prometheus and
+VictoriaMetrics by vmalert. The same numbers as `flopsight report`, alerts where something happens and none where nothing does.
+"""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+import fleet
+from servers import Prometheus, Series, VictoriaMetrics, prometheus_lines, wait_until
+
+BINARY = os.environ["FLOPSIGHT_BINARY"]
+START = 1_767_225_600  # of simulate --out
+STEP = 15
+NEEDED = re.compile(r"^(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE|DCGM_FI_DEV_(SM_CLOCK|GPU_UTIL|POWER_USAGE))\{")
+GPU = "NVIDIA H100 80GB HBM3"
+POINT = 0.001  # a tenth of a percentage point
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+
+
+def write_rules(folder: str, *arguments: str) -> str:
+    path = os.path.join(folder, "rules.yml")
+    done = run("rules", "prometheus", "--out", path, "--force", *arguments)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return path
+
+
+def simulate(folder: str, scenario: str, hours: float, *more: str):
+    done = run("simulate", "--scenario", scenario, "--hours", hours, "--out", folder, "--force", *more)
+    assert done.returncode == 0, done.stderr
+
+
+def samples_by_series(folder: str) -> dict[str, dict[int, str]]:
+    """{name and labels: {seconds since START, a multiple of STEP: value}} of what rules read."""
+    out: dict[str, dict[int, str]] = {}
+    with gzip.open(os.path.join(folder, "samples.prom.gz"), "rt", encoding="utf-8") as file:
+        for line in file:
+            if NEEDED.match(line):
+                head, value, unix_ms = line.rsplit(" ", 2)
+                # Each host is scraped at its own moment; an evaluation sees what came before it.
+                step = -(-(int(unix_ms) - START * 1000) // (STEP * 1000)) * STEP
+                out.setdefault(head, {})[step] = value
+    return out
+
+
+def promtool_test(folder: str, rules: str, series: dict[str, dict[int, str]], seconds: int, checks: list, alerts: list,
+                  interval: int = STEP) -> str:
+    """What `promtool test rules` says of these series; empty when all holds. checks: (expression, seconds)."""
+    inputs = []
+    for head, samples in series.items():
+        # '_' has no sample: what is not scraped is stale after the hold of the rules.
+        values = " ".join(samples.get(at, "_") for at in range(0, seconds + 1, STEP))
+        inputs.append({"series": head, "values": values})
+    test = {"rule_files": [rules], "evaluation_interval": f"{interval}s",
+            "tests": [{"interval": f"{STEP}s", "input_series": inputs,
+                       "promql_expr_test": [{"expr": expression, "eval_time": f"{at}s",
+                                             "exp_samples": [{"labels": "{}", "value": 1}]} for expression, at in checks],
+                       "alert_rule_test": [{"eval_time": f"{at}s", "alertname": name, "exp_alerts": []}
+                                           for name, at in alerts]}]}
+    path = os.path.join(folder, "test.yml")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(test, file)  # JSON is YAML
+    done = subprocess.run(["promtool", "test", "rules", path], capture_output=True, text=True, timeout=600, check=False)
+    return "" if done.returncode == 0 else (done.stdout + done.stderr)[-6000:]
+
+
+def ofu_of(job: str, window: str) -> str:
+    pick = f'{{flopsight_job="{job}"}}[{window}]'
+    return (f"sum(sum_over_time(job:flopsight_delivered_gpus:sum{pick}))"
+            f" / sum(sum_over_time(job:flopsight_measured_gpus:sum{pick}))")
+
+
+class Scenario(unittest.TestCase):
+    """The rules in the engine of Prometheus, over whole simulated histories."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(lambda: subprocess.run(["rm", "-rf", self.folder], check=True))
+
+    def compare(self, scenario: str, hours: float, *more: str):
+        simulate(self.folder, scenario, hours, *more)
+        seconds = int(hours * 3600)
+        done = run("report", "--file", self.folder + "/samples.prom.gz", "--start", START, "--end", START + seconds, "--format", "json")
+        report = json.loads(done.stdout)
+        rules = write_rules(self.folder, "--gpu", GPU, "--interval", "15s", "--scrape-interval", "15s", "--no-alerts")
+        checks, compared = [], 0
+        for group in report["groups"]:
+            job = group["key"]["job"]
+            # An end of a job costs up to two intervals: of a job of minutes that is more than a tenth of a point.
+            if job is None or group["gpu_hours_allocated"] < 0.5 * hours * max(1, group["gpu_count"]) * 0.5:
+                continue
+            compared += 1
+            checks.append((f"abs({ofu_of(job, f'{seconds}s')} - {group['ofu_ratio']!r}) < bool {POINT}", seconds))
+        self.assertGreater(compared, 2)
+        fleet_ofu = ("sum_over_time(fleet:flopsight_delivered_gpus:sum[%ds]) / sum_over_time(fleet:flopsight_measured_gpus:sum[%ds])"
+                     % (seconds, seconds))
+        checks.append((f"abs({fleet_ofu} - {report['fleet']['ofu_ratio']!r}) < bool {POINT}", seconds))
+        checks.append((f"abs(sum(max_over_time(fleet:flopsight_allocated_gpus:sum[{seconds}s])) - {report['fleet']['gpu_count']}) < bool 0.001", seconds))
+        self.assertEqual(promtool_test(self.folder, rules, samples_by_series(self.folder), seconds, checks, []), "")
+
+    def test_steady_jobs_have_the_ofu_of_the_report(self):
+        self.compare("steady", 1, "--gpus", "16")
+
+    def test_shared_gpus_count_once(self):
+        self.compare("shared_gpus", 1, "--gpus", "8")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
