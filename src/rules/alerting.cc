@@ -59,16 +59,17 @@ Rule hung(const Options& options, const Labels& l) {
                "as when a collective operation never ends. Look at the job's stacks and at the links of its GPUs, then restart it from its last checkpoint.");
 }
 
-// Under heavy tensor work a power cap alone takes an H100 to three quarters of its reference clock; peers go there too.
-Rule throttled(const Labels& l) {
-  const std::string busy = "(max by (" + l.gpu + ") (avg_over_time(gpu:flopsight_sm_clock:hertz[15m])) and on(" + l.gpu +
-                           ") (max by (" + l.gpu + ") (avg_over_time(gpu:flopsight_tensor_active:ratio[15m])) >= 0.05)) * on(" + l.gpu +
-                           ") group_left(flopsight_host, flopsight_model) topk by (" + l.gpu + ") (1, gpu:flopsight_identity:info{flopsight_model!=\"\"})";
+// A power cap alone takes an H100 to three quarters of its reference clock, so that a low clock needs a second sign: heat,
+// or a clock that no cap explains. 83 degrees: boards slow down from about 85 on.
+Rule throttled(const Options& options, const Labels& l) {
+  const std::string by = "max by (" + l.gpu + ")";
+  const std::string clock = "(" + by + " (avg_over_time(gpu:flopsight_sm_clock:hertz[15m])) / on(" + l.gpu + ") " + by + " (gpu:flopsight_reference_clock:hertz))";
   return alert("FlopsightGpuClockThrottled", "warning", units::Seconds(300),
-               "(" + busy + ")\n/ on(flopsight_model) group_left() quantile by (flopsight_model) (0.5, " + busy + ") < 0.87",
+               "((" + clock + " < 0.85 and on(" + l.gpu + ") ((" + quantity(options, Metric::kTemperature, by) + ") >= 83))\nor\n" + clock + " < 0.5)\nand on(" + l.gpu + ") (" + by +
+                   " (avg_over_time(gpu:flopsight_tensor_active:ratio[15m])) >= 0.1)",
                "GPU {{ $labels." + l.gpu + " }} runs at a low clock",
-               "While it does tensor work, the SM clock of this {{ $labels.flopsight_model }} on {{ $labels.flopsight_host }} is {{ $value | humanizePercentage }} of the median of its "
-               "model here, over 15 minutes. Look at temperature, power cap and clock settings (nvidia-smi -q -d CLOCK,PERFORMANCE); the other GPUs of its job wait for it.");
+               "While it does tensor work, the SM clock of this GPU is {{ $value | humanizePercentage }} of its reference clock, over 15 minutes, and it is hot or far below any usual power cap. "
+               "Look at temperature, power cap and clock settings (nvidia-smi -q -d CLOCK,PERFORMANCE); the other GPUs of its job wait for it.");
 }
 
 Rule exporter_silent(const Labels& l) {
@@ -95,7 +96,7 @@ Group alerting_group(const Options& options) {
   group.rules.push_back(ofu_dropped(options));
   group.rules.push_back(counter_missing(options, labels));
   group.rules.push_back(hung(options, labels));
-  group.rules.push_back(throttled(labels));
+  group.rules.push_back(throttled(options, labels));
   group.rules.push_back(exporter_silent(labels));
   group.rules.push_back(coverage_low());
   return group;

@@ -7,9 +7,11 @@
 namespace flopsight::rules {
 namespace {
 
-// Values of a process or under a further label do not describe a GPU, and AMD's activity is tied to FLOPs by nothing.
+// Values of a process or under a further label do not describe a GPU, and AMD's activity is tied to FLOPs by nothing. Of
+// utilization the largest is asked for, which is at most the GPU's.
 bool is_usable(const catalog::MetricAlias& alias) {
-  return alias.calibrated && !alias.per_process && alias.label_name.empty() && !alias.raw_name.starts_with("slurm_job_");
+  const bool is_of_gpu = !alias.per_process || alias.metric == catalog::Metric::kGpuUtil;
+  return alias.calibrated && is_of_gpu && alias.label_name.empty() && !alias.raw_name.starts_with("slurm_job_");
 }
 
 }  // namespace

@@ -12,12 +12,12 @@ import time
 import unittest
 
 import fleet
-from servers import Prometheus, Series, VictoriaMetrics, prometheus_lines, wait_until
+from servers import Prometheus, Series, VictoriaMetrics
 
 BINARY = os.environ["FLOPSIGHT_BINARY"]
 START = 1_767_225_600  # of simulate --out
 STEP = 15
-NEEDED = re.compile(r"^(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE|DCGM_FI_DEV_(SM_CLOCK|GPU_UTIL|POWER_USAGE))\{")
+NEEDED = re.compile(r"^(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE|DCGM_FI_DEV_(SM_CLOCK|GPU_UTIL|GPU_TEMP|POWER_USAGE))\{")
 GPU = "NVIDIA H100 80GB HBM3"
 POINT = 0.001  # a tenth of a percentage point
 
@@ -51,7 +51,7 @@ def samples_by_series(folder: str) -> dict[str, dict[int, str]]:
     return out
 
 
-def promtool_test(folder: str, rules: str, series: dict[str, dict[int, str]], seconds: int, checks: list, alerts: list,
+def promtool_test(folder: str, rules: str, series: dict[str, dict[int, str]], seconds: int, checks: list,
                   interval: int = STEP) -> str:
     """What `promtool test rules` says of these series; empty when all holds. checks: (expression, seconds)."""
     inputs = []
@@ -62,9 +62,7 @@ def promtool_test(folder: str, rules: str, series: dict[str, dict[int, str]], se
     test = {"rule_files": [rules], "evaluation_interval": f"{interval}s",
             "tests": [{"interval": f"{STEP}s", "input_series": inputs,
                        "promql_expr_test": [{"expr": expression, "eval_time": f"{at}s",
-                                             "exp_samples": [{"labels": "{}", "value": 1}]} for expression, at in checks],
-                       "alert_rule_test": [{"eval_time": f"{at}s", "alertname": name, "exp_alerts": []}
-                                           for name, at in alerts]}]}
+                                             "exp_samples": [{"labels": "{}", "value": 1}]} for expression, at in checks]}]}
     path = os.path.join(folder, "test.yml")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(test, file)  # JSON is YAML
@@ -97,22 +95,103 @@ class Scenario(unittest.TestCase):
         for group in report["groups"]:
             job = group["key"]["job"]
             # An end of a job costs up to two intervals: of a job of minutes that is more than a tenth of a point.
-            if job is None or group["gpu_hours_allocated"] < 0.5 * hours * max(1, group["gpu_count"]) * 0.5:
+            if job is None or group["gpu_hours_allocated"] < 0.7 * hours * group["gpu_count"]:
                 continue
             compared += 1
             checks.append((f"abs({ofu_of(job, f'{seconds}s')} - {group['ofu_ratio']!r}) < bool {POINT}", seconds))
-        self.assertGreater(compared, 2)
+        self.assertGreater(compared, 1)
         fleet_ofu = ("sum_over_time(fleet:flopsight_delivered_gpus:sum[%ds]) / sum_over_time(fleet:flopsight_measured_gpus:sum[%ds])"
                      % (seconds, seconds))
         checks.append((f"abs({fleet_ofu} - {report['fleet']['ofu_ratio']!r}) < bool {POINT}", seconds))
         checks.append((f"abs(sum(max_over_time(fleet:flopsight_allocated_gpus:sum[{seconds}s])) - {report['fleet']['gpu_count']}) < bool 0.001", seconds))
-        self.assertEqual(promtool_test(self.folder, rules, samples_by_series(self.folder), seconds, checks, []), "")
+        self.assertEqual(promtool_test(self.folder, rules, samples_by_series(self.folder), seconds, checks), "")
 
     def test_steady_jobs_have_the_ofu_of_the_report(self):
         self.compare("steady", 1, "--gpus", "16")
 
     def test_shared_gpus_count_once(self):
-        self.compare("shared_gpus", 1, "--gpus", "8")
+        self.compare("shared_gpus", 1, "--gpus", "16")
+
+    def alerts_of(self, scenario: str, hours: float, fires: str | None):
+        """Whether the alert, and where none is named no alert at all, fires in the scenario."""
+        simulate(self.folder, scenario, hours, "--gpus", "16")
+        rules = write_rules(self.folder, "--gpu", GPU, "--scrape-interval", "15s")
+        seconds = int(hours * 3600)
+        which = f'alertname="{fires}",' if fires else ""
+        fired = f'(count(count_over_time(ALERTS{{{which}alertstate="firing"}}[{seconds}s])) or vector(0))'
+        check = f"{fired} > bool 0" if fires else f"{fired} == bool 0"
+        self.assertEqual(promtool_test(self.folder, rules, samples_by_series(self.folder), seconds, [(check, seconds)], interval=60), "")
+
+    def test_nothing_fires_on_a_steady_fleet(self):
+        self.alerts_of("steady", 4, None)
+
+    def test_a_hang_is_found(self):
+        self.alerts_of("hang", 3, "FlopsightGpuHung")
+
+    def test_a_debugging_flag_is_found(self):
+        self.alerts_of("debug_flag_regression", 5, "FlopsightJobOfuDropped")
+
+    def test_hot_gpus_at_a_low_clock_are_found(self):
+        self.alerts_of("thermal", 4, "FlopsightGpuClockThrottled")
+
+
+class Engines(unittest.TestCase):
+    """The rules evaluated by servers, as time goes by and over history."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def test_prometheus_evaluates_every_rule(self):
+        rules = write_rules(self.folder, "--interval", "1s")
+        now = int(time.time())
+        history = []
+        for number, (model, mhz, pod) in enumerate(((GPU, 1500, "train"), ("NVIDIA X900", 1500, "new"), ("NVIDIA A100-SXM4-80GB", 1410, "train"))):
+            labels = {"UUID": f"GPU-0000001{number}-aaaa-bbbb-cccc-000000000000", "modelName": model, "Hostname": "n1", "pod": pod, "namespace": "a"}
+            times = range((now - 120) * 1000, (now + 600) * 1000, 15_000)
+            history += [Series(fleet.TENSOR, labels, [(at, 0.4) for at in times]), Series(fleet.CLOCK, labels, [(at, mhz) for at in times])]
+        configuration = json.dumps({"rule_files": [rules]})
+        with Prometheus(history=history, configuration=configuration) as prometheus:
+            ofu = {one["metric"]["flopsight_job"]: float(one["value"][1]) for one in prometheus.wait_for("job:flopsight_ofu:ratio")}
+            # An unknown model has no value, never another's clock.
+            self.assertEqual(set(ofu), {"train"})
+            self.assertAlmostEqual(ofu["train"], (0.4 * 1500 / 1830 + 0.4) / 2, delta=1e-9)
+            coverage = {one["metric"]["flopsight_job"]: float(one["value"][1]) for one in prometheus.wait_for("job:flopsight_coverage:ratio")}
+            self.assertEqual(coverage, {"train": 1, "new": 0})
+            _, body = prometheus.get("/api/v1/rules")
+            for group in json.loads(body)["data"]["groups"]:
+                for rule in group["rules"]:
+                    self.assertNotEqual(rule["health"], "err", rule)
+            done = run("rules", "grafana")
+            for panel in json.loads(done.stdout)["panels"]:
+                for target in panel["targets"]:
+                    prometheus.query(target["expr"].replace("$__range", "5m").replace("$job", ".*").replace("$host", ".*"))
+
+    def test_promtool_accepts_the_rules(self):
+        for more in ([], ["--no-alerts"], ["--group-by", "cluster,label_team", "--match", 'cluster=~"a|b"'], ["--clock", 'a"}) x=2e9']):
+            done = subprocess.run(["promtool", "check", "rules", write_rules(self.folder, *more)], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertNotIn("FAILED", done.stdout + done.stderr)
+
+    def test_vmalert_over_victoria_metrics_agrees_with_the_report(self):
+        history = fleet.standard_fleet().series
+        rules = write_rules(self.folder, "--no-alerts", "--gpu", GPU, "--scrape-interval", "30s", "--interval", "30s")
+        with VictoriaMetrics() as victoria:
+            victoria.load(history)
+            done = subprocess.run(["vmalert", "-rule=" + rules, "-datasource.url=" + victoria.url, "-remoteWrite.url=" + victoria.url,
+                                   f"-replay.timeFrom={time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(fleet.START))}",
+                                   f"-replay.timeTo={time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(fleet.START + fleet.SECONDS))}",
+                                   "-remoteWrite.flushInterval=100ms", "-replay.rulesDelay=1500ms", "-httpListenAddr=127.0.0.1:0"],
+                                  capture_output=True, text=True, timeout=400, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+            victoria.get("/internal/force_flush")
+            answer = fleet.report(self, "--prometheus", victoria.url, *fleet.window(), "--step", "30s")
+            jobs = fleet.groups_by(answer, "job")
+            end = fleet.START + fleet.SECONDS
+            for job in ("train-a", "train-b", "train-hole"):
+                value = victoria.query(ofu_of(job, f"{fleet.SECONDS}s"), time=str(end))
+                self.assertAlmostEqual(float(value[0]["value"][1]), jobs[job]["ofu_ratio"], delta=POINT, msg=job)
 
 
 if __name__ == "__main__":
