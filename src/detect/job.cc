@@ -1,0 +1,99 @@
+#include "detect/job.h"
+
+#include "base/median.h"
+#include "detect/words_internal.h"
+
+namespace flopsight::detect {
+namespace {
+
+constexpr std::size_t kLevelMinutes = 60;
+constexpr double kCriticalSize = 0.5;
+
+Finding begin(FindingKind kind, const std::string& job, units::Instant first, units::Instant last) {
+  Finding out;
+  out.kind = kind;
+  out.severity = info_of(kind).severity;
+  out.job = job;
+  out.first = first;
+  out.last = last;
+  return out;
+}
+
+}  // namespace
+
+void JobDetector::add(const MinutePoint& job, std::span<const GpuMinute> gpus) {
+  regression_.add(job);
+  stall_.add(job);
+  peers_.add(gpus);
+}
+
+std::optional<double> JobDetector::level_ofu_ratio() const {
+  const std::deque<MinutePoint>& history = regression_.history();
+  if (history.size() < kLevelMinutes) return std::nullopt;
+  std::vector<double> values;
+  for (auto it = history.end() - static_cast<std::ptrdiff_t>(kLevelMinutes); it != history.end(); ++it) values.push_back(*it->ofu_ratio);
+  return base::median(std::move(values));
+}
+
+Finding JobDetector::regression_finding(const Regression& open, std::vector<Finding> gpu_findings,
+                                        std::span<const LabelChange> changes) const {
+  Finding out = begin(FindingKind::kRegression, job_, open.first, open.last);
+  if (open.size_ratio() <= kCriticalSize) out.severity = Severity::kCritical;
+  out.evidence = {{"ofu_before_ratio", open.before_ofu_ratio},
+                  {"ofu_after_ratio", open.after_ofu_ratio},
+                  {"size_ratio", open.size_ratio()},
+                  {"confidence_ratio", open.confidence_ratio},
+                  {"found_unix_seconds", static_cast<double>(open.found.unix_milliseconds) / 1000}};
+  out.series_name = "ofu_ratio";
+  std::vector<MinutePoint> history(regression_.history().begin(), regression_.history().end());
+  for (const MinutePoint& point : history) out.series.push_back({point.start, *point.ofu_ratio});
+  out.suspects = rank_suspects(history, open.first, gpu_findings, changes);
+  out.cost = open.cost;
+  out.text = "OFU fell from " + percent(open.before_ofu_ratio) + " to " + percent(open.after_ofu_ratio) + " at " +
+             units::to_rfc3339(open.first) + "; " + in_words("%.1f", open.cost.value) + " GPU-hours lost since";
+  return out;
+}
+
+Finding JobDetector::stall_finding(const Stall& open) const {
+  Finding out = begin(open.hang ? FindingKind::kHang : FindingKind::kStall, job_, open.first, open.last);
+  out.evidence = {{"tensor_before_ratio", open.working_tensor_ratio}, {"tensor_ratio", open.tensor_ratio}};
+  if (open.sm_ratio) out.evidence.push_back({"sm_active_ratio", *open.sm_ratio});
+  if (open.working_power_watts) out.evidence.push_back({"power_before_watts", *open.working_power_watts});
+  if (open.power_watts) out.evidence.push_back({"power_watts", *open.power_watts});
+  out.cost = open.cost;
+  out.text = open.hang ? "hangs: kernels wait on the GPUs (SMs busy " + percent(*open.sm_ratio) + "), no tensor work, " +
+                             in_words("%.0f W", *open.power_watts) + " instead of " + in_words("%.0f W", *open.working_power_watts) +
+                             ", links silent"
+                       : std::string("does no tensor work any more");
+  out.text += " since " + units::to_rfc3339(open.first) + "; " + in_words("%.1f", open.cost.value) + " GPU-hours since";
+  return out;
+}
+
+std::vector<Finding> JobDetector::findings(const SubjectNames& names, std::span<const double> family, std::span<const LabelChange> changes,
+                                           std::span<const Finding> faults) const {
+  std::vector<Finding> out = peers_.findings(job_, names);
+  if (regression_.open()) {
+    std::vector<Finding> about_gpus = out;
+    for (const Finding& fault : faults) {
+      if (!info_of(fault.kind).data_quality) about_gpus.push_back(fault);
+    }
+    out.push_back(regression_finding(*regression_.open(), std::move(about_gpus), changes));
+  }
+  if (stall_.open()) out.push_back(stall_finding(*stall_.open()));
+  const std::optional<double> level = level_ofu_ratio();
+  const auto below = level ? family_shortfall(*level, family) : std::nullopt;
+  if (below) {
+    const std::deque<MinutePoint>& history = regression_.history();
+    Finding finding = begin(FindingKind::kBelowFamily, job_, (history.end() - static_cast<std::ptrdiff_t>(kLevelMinutes))->start,
+                            history.back().start);
+    finding.evidence = {{"ofu_ratio", *level},
+                        {"family_ofu_median_ratio", below->family_ofu_ratio},
+                        {"size_ratio", below->size_ratio},
+                        {"deviations_ratio", below->deviations}};
+    finding.text = "OFU is " + percent(*level) + ", the median of its family's other runs " + percent(below->family_ofu_ratio);
+    out.push_back(std::move(finding));
+  }
+  return out;
+}
+
+}  // namespace flopsight::detect

@@ -1,0 +1,274 @@
+#include "detect/regression.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/median.h"
+#include "detect/robust.h"
+
+namespace flopsight::detect {
+namespace {
+
+constexpr std::int64_t kBlockMilliseconds = 5 * 60'000;
+constexpr std::int64_t kBlocksPerDay = 288;
+constexpr std::size_t kBlockMinutesMin = 3;
+constexpr std::size_t kBlocksMax = 144;      // 12 hours
+constexpr std::size_t kFastBlocksMin = 6;    // half an hour
+constexpr std::size_t kSlowBlocksMin = 12;   // an hour
+constexpr double kPauseRatio = 0.1;
+constexpr double kPauseShareMax = 0.25;
+constexpr double kFastTermMax = 0.24;
+constexpr double kSlowTermMax = 0.12;
+constexpr double kTermMin = -0.5;
+constexpr double kScatterFloor = 0.02;
+constexpr double kDipBelow = 0.36;       // 70 % of the baseline
+constexpr double kDipAlike = 0.25;       // depths that differ by less
+constexpr int kDipMinutesMin = 4;
+constexpr std::size_t kDipsMax = 32;
+constexpr double kDipLastingFactor = 1.25;
+constexpr int kRecoveryBlocks = 3;
+constexpr std::int64_t kOnsetBlocksMax = 24;  // a chart that has risen for longer does not keep the baseline back
+
+// The first of the values behind the split in two with the least squares. `margin` values at least on each side.
+std::size_t best_split(const std::vector<double>& values, std::size_t margin) {
+  double total = 0;
+  for (const double value : values) total += value;
+  double left = 0, best = -1;
+  std::size_t at = values.size() - 1;
+  const auto n = static_cast<double>(values.size());
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    left += values[i - 1];
+    if (i < margin || values.size() - i < margin) continue;
+    const auto n_left = static_cast<double>(i);
+    const double difference = left / n_left - (total - left) / (n - n_left);
+    const double gain = difference > 0 ? n_left * (n - n_left) * difference * difference : 0;
+    if (gain <= best) continue;
+    best = gain;
+    at = i;
+  }
+  return at;
+}
+
+// Of all pairs the share in which the later one is less; ties count half.
+double pairs_below(const std::vector<double>& before, const std::vector<double>& after) {
+  double below = 0;
+  for (const double a : before) {
+    for (const double b : after) below += b < a ? 1 : b == a ? 0.5 : 0;
+  }
+  const auto pairs = static_cast<double>(before.size() * after.size());
+  return pairs > 0 ? below / pairs : 0.5;
+}
+
+}  // namespace
+
+bool RegressionDetector::Chart::add(double term, units::Instant at, std::int64_t block) {
+  if (sum <= 0 && term > 0) {
+    onset = at;
+    onset_block = block;
+  }
+  sum = std::max(0.0, sum + term);
+  return sum > 0;
+}
+
+std::optional<double> RegressionDetector::baseline_ofu_ratio() const {
+  if (!level_log_) return std::nullopt;
+  return std::exp(*level_log_);
+}
+
+bool RegressionDetector::is_pause(double ofu_ratio) const {
+  return ofu_ratio <= (level_log_ ? kPauseRatio * std::exp(*level_log_) : kPauseRatio * kLevelMin);
+}
+
+bool RegressionDetector::mostly_works() const {
+  return static_cast<double>(pauses_) <= kPauseShareMax * static_cast<double>(recent_.size());
+}
+
+bool RegressionDetector::add(const MinutePoint& point) {
+  if (last_seen_ && point.start <= *last_seen_) return false;
+  last_seen_ = point.start;
+  bool called = false;
+  const std::int64_t block = point.start.unix_milliseconds / kBlockMilliseconds;
+  if (block != block_) {
+    called = close_block();
+    block_ = block;
+  }
+  if (!point.ofu_ratio || point.shared) return called;
+  const bool pause = is_pause(*point.ofu_ratio);
+  recent_.push_back(pause);
+  pauses_ += pause ? 1 : 0;
+  if (recent_.size() > kHistoryMinutes) {
+    pauses_ -= recent_.front() ? 1 : 0;
+    recent_.pop_front();
+  }
+  if (!pause) {
+    in_block_.push_back(std::log(*point.ofu_ratio));
+    history_.push_back(point);
+    if (history_.size() > kHistoryMinutes) history_.pop_front();
+    add_cost(point);
+  }
+  const std::optional<double> reference = reference_log(block);
+  if (!reference) return called;
+  const double below = pause ? -std::log(kPauseRatio) : *reference - std::log(*point.ofu_ratio);
+  see_dip(point, below, pause);
+  return (!pause && add_minute(point, below)) || called;
+}
+
+void RegressionDetector::add_cost(const MinutePoint& point) {
+  if (!open_) return;
+  open_->last = point.start;
+  const double lost = (1 - *point.ofu_ratio / open_->before_ofu_ratio) * point.measured_seconds;
+  open_->cost += units::gpu_hours(units::Seconds(std::max(0.0, lost)));
+}
+
+// The fast chart.
+bool RegressionDetector::add_minute(const MinutePoint& point, double below) {
+  const double allowance = std::max(options_.fast_allowance, 4 * minute_scatter_);
+  const double threshold = std::max(options_.fast_threshold, 4 * minute_scatter_);
+  fast_.add(std::clamp(below - allowance, kTermMin, kFastTermMax), point.start, block_);
+  if (fast_.sum <= threshold || !mostly_works() || looks_like_before()) return false;
+  call(point, fast_, false);
+  return true;
+}
+
+void RegressionDetector::see_dip(const MinutePoint& point, double below, bool pause) {
+  // Pauses have no depth: a restart, or a checkpoint that begins and ends within a minute, does not speak for a fall.
+  if (pause) return;
+  if (below > kDipBelow) {
+    if (dip_.minutes == 0) dip_ = Dip{point.start, 0, 0};
+    dip_.log_depth += (below - dip_.log_depth) / (dip_.minutes + 1);
+    ++dip_.minutes;
+    return;
+  }
+  if (dip_.minutes >= kDipMinutesMin) {
+    dips_.push_back(dip_);
+    if (dips_.size() > kDipsMax) dips_.pop_front();
+  }
+  dip_ = {};
+}
+
+bool RegressionDetector::looks_like_before() const {
+  int alike = 0, longest = 0;
+  for (const Dip& dip : dips_) {
+    if (dip_.start - dip.start > units::Seconds(86'400)) continue;
+    if (std::abs(dip.log_depth - dip_.log_depth) > kDipAlike) continue;
+    ++alike;
+    longest = std::max(longest, dip.minutes);
+  }
+  return alike >= 2 && dip_.minutes <= kDipLastingFactor * longest + 1;
+}
+
+bool RegressionDetector::close_block() {
+  std::vector<double> values;
+  values.swap(in_block_);
+  if (values.size() < kBlockMinutesMin) return false;
+  const Block block{block_, *base::median(std::move(values))};
+  const bool called = score_block(block);
+  if (open_ && !called) see_recovery(block.log_ofu);
+  blocks_.push_back(block);
+  if (blocks_.size() > kBlocksMax) blocks_.pop_front();
+  if (options_.daily_load) {
+    day_.resize(static_cast<std::size_t>(kBlocksPerDay));
+    day_[static_cast<std::size_t>(block.number % kBlocksPerDay)] = block.log_ofu;
+  }
+  set_baseline();
+  return called;
+}
+
+// The slow chart. What is behind the beginning of its rise is not in the baseline that it is measured by.
+bool RegressionDetector::score_block(const Block& block) {
+  const std::optional<double> reference = reference_log(block.number);
+  if (!reference || blocks_.size() < kSlowBlocksMin) return false;
+  // A scatter from few medians is uncertain: it is taken as larger.
+  const double scatter_here = block_scatter_ * (1 + 6.0 / static_cast<double>(blocks_.size()));
+  const double allowance = std::max(options_.slow_allowance, 2 * scatter_here);
+  const double threshold = std::max(options_.slow_threshold, 15 * scatter_here);
+  const units::Instant start{block.number * kBlockMilliseconds};
+  slow_.add(std::clamp(*reference - block.log_ofu - allowance, kTermMin, kSlowTermMax), start, block.number);
+  if (slow_.sum <= threshold || !mostly_works() || history_.empty()) return false;
+  call(history_.back(), slow_, true);
+  return true;
+}
+
+void RegressionDetector::see_recovery(double log_ofu) {
+  const double middle = (std::log(open_->before_ofu_ratio) + std::log(open_->after_ofu_ratio)) / 2;
+  recovered_blocks_ = log_ofu > middle ? recovered_blocks_ + 1 : 0;
+  if (recovered_blocks_ < kRecoveryBlocks) return;
+  open_.reset();
+  blocks_ = std::move(blocks_before_);
+  blocks_before_.clear();
+  fast_ = slow_ = {};
+  recovered_blocks_ = 0;
+}
+
+void RegressionDetector::set_baseline() {
+  std::vector<double> values;
+  const bool rising = slow_.sum > 0 && block_ - slow_.onset_block <= kOnsetBlocksMax;
+  for (const Block& block : blocks_) {
+    if (!rising || block.number < slow_.onset_block) values.push_back(block.log_ofu);
+  }
+  if (values.size() < kFastBlocksMin) {
+    if (!rising) level_log_.reset();
+    return;
+  }
+  level_log_ = base::median(values);
+  block_scatter_ = std::max(kScatterFloor, robust_deviation(values, *level_log_));
+  std::vector<double> minutes;
+  for (const MinutePoint& point : history_) {
+    if (!open_ || point.start >= open_->found) minutes.push_back(std::log(*point.ofu_ratio));
+  }
+  if (minutes.size() >= 30 && !rising && fast_.sum <= 0) {
+    const double middle = *base::median(minutes);
+    minute_scatter_ = robust_deviation(minutes, middle);
+  }
+  if (std::exp(*level_log_) < kLevelMin) level_log_.reset();
+}
+
+// With a daily load the least of the half hour from the same time of the day before on, where that is lower: medians up to this one's time are
+// of today already.
+std::optional<double> RegressionDetector::reference_log(std::int64_t block) const {
+  if (!level_log_ || !options_.daily_load) return level_log_;
+  if (day_.empty()) return std::nullopt;
+  double lowest = *level_log_;
+  for (std::int64_t i = block; i <= block + 6; ++i) {
+    const std::optional<double>& yesterday = day_[static_cast<std::size_t>(i % kBlocksPerDay)];
+    if (!yesterday) return std::nullopt;
+    lowest = std::min(lowest, *yesterday);
+  }
+  return lowest;
+}
+
+void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool slow_chart) {
+  std::vector<double> logs;
+  for (const MinutePoint& each : history_) logs.push_back(std::log(*each.ofu_ratio));
+  const std::size_t split = best_split(logs, slow_chart ? 10 : 3);
+  const bool deeper = open_.has_value();
+  if (!deeper) {
+    open_ = Regression{};
+    open_->before_ofu_ratio = std::exp(*level_log_);
+    blocks_before_ = blocks_;
+    while (!blocks_before_.empty() && blocks_before_.back().number >= chart.onset_block) blocks_before_.pop_back();
+    open_->first = history_[split].start;
+  }
+  open_->found = open_->last = point.start;
+  open_->slow_chart = slow_chart;
+  std::vector<double> before, after;
+  for (const MinutePoint& each : history_) {
+    (each.start < history_[split].start ? before : after).push_back(*each.ofu_ratio);
+  }
+  open_->after_ofu_ratio = *base::median(after);
+  open_->confidence_ratio = pairs_below(before, after);
+  if (!deeper) {
+    open_->cost = {};
+    for (const MinutePoint& each : history_) {
+      if (each.start >= open_->first) add_cost(each);
+    }
+  }
+  // A new level is learned, so that a further fall is seen too.
+  blocks_.clear();
+  level_log_.reset();
+  fast_ = slow_ = {};
+  dip_ = {};
+  recovered_blocks_ = 0;
+}
+
+}  // namespace flopsight::detect

@@ -1,0 +1,138 @@
+#include "detect/suspects.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/median.h"
+#include "base/text.h"
+#include "detect/words_internal.h"
+
+namespace flopsight::detect {
+namespace {
+
+constexpr double kShareMin = 0.15;
+constexpr double kBytesRiseMin = 1.3;
+constexpr units::Seconds kNear{600};
+
+using Quantity = std::optional<double> MinutePoint::*;
+
+struct Sides {
+  double before = 0;
+  double after = 0;
+  double log_fall() const { return std::log(before / after); }
+};
+
+// Medians on both sides; nothing unless both are known and positive.
+std::optional<Sides> sides(std::span<const MinutePoint> history, units::Instant moment, Quantity quantity) {
+  std::vector<double> before, after;
+  for (const MinutePoint& point : history) {
+    if (const std::optional<double>& value = point.*quantity) (point.start < moment ? before : after).push_back(*value);
+  }
+  const std::optional<double> b = base::median(std::move(before)), a = base::median(std::move(after));
+  if (!a || !b || *a <= 0 || *b <= 0) return std::nullopt;
+  return Sides{*b, *a};
+}
+
+std::string from_to(const std::string& before, const std::string& after) { return " from " + before + " to " + after; }
+
+std::string reasons_after(std::span<const MinutePoint> history, units::Instant moment) {
+  struct Reason {
+    Quantity quantity;
+    const char* name;
+  };
+  constexpr Reason kReasons[] = {{&MinutePoint::thermal_ratio, "heat"},
+                                 {&MinutePoint::power_brake_ratio, "the power brake"},
+                                 {&MinutePoint::power_cap_ratio, "the power cap"},
+                                 {&MinutePoint::setting_ratio, "a clock setting"}};
+  std::string out;
+  for (const Reason& reason : kReasons) {
+    std::vector<double> shares;
+    for (const MinutePoint& point : history) {
+      if (point.start >= moment && point.*reason.quantity) shares.push_back(*(point.*reason.quantity));
+    }
+    const double share = base::median(std::move(shares)).value_or(0);
+    if (share < 0.05) continue;
+    out += out.empty() ? "; " : ", ";
+    out += percent(share) + " of the time under " + reason.name;
+  }
+  return out;
+}
+
+class Ranking {
+ public:
+  Ranking(std::span<const MinutePoint> history, units::Instant moment)
+      : history_(history), moment_(moment), ofu_(sides(history, moment, &MinutePoint::ofu_ratio)) {}
+
+  void add_parts() {
+    if (!ofu_ || ofu_->log_fall() <= 0) return;
+    if (const auto clock = sides(history_, moment_, &MinutePoint::clock_hertz)) {
+      add(SuspectKind::kClock, clock->log_fall(),
+          "the SM clock went" + from_to(megahertz_text(clock->before), megahertz_text(clock->after)) + reasons_after(history_, moment_));
+    }
+    const auto sm = sides(history_, moment_, &MinutePoint::sm_ratio);
+    const auto tensor = sides(history_, moment_, &MinutePoint::tensor_ratio);
+    if (!sm) return;
+    add(SuspectKind::kHostOrInput, sm->log_fall(),
+        "SMs are busy" + from_to(percent(sm->before), percent(sm->after)) +
+            " of the time: the host, the data loader or storage is waited for");
+    if (tensor) add_kernels(*sm, *tensor);
+  }
+
+  std::vector<Suspect> take() {
+    std::stable_sort(suspects_.begin(), suspects_.end(), [](const Suspect& a, const Suspect& b) {
+      return a.explained_ratio.value_or(2) > b.explained_ratio.value_or(2);
+    });
+    return std::move(suspects_);
+  }
+  // What coincides in time goes first, in the order in which it is named.
+  void add_coincidence(SuspectKind kind, std::string text) { suspects_.push_back({kind, std::nullopt, std::move(text)}); }
+
+ private:
+  void add(SuspectKind kind, double log_fall, std::string text) {
+    const double share = log_fall / ofu_->log_fall();
+    if (share >= kShareMin) suspects_.push_back({kind, share, std::move(text)});
+  }
+
+  void add_kernels(const Sides& sm, const Sides& tensor) {
+    const Sides density{tensor.before / sm.before, tensor.after / sm.after};
+    const std::string text = "tensor work of busy SMs went" + from_to(percent(density.before), percent(density.after));
+    const auto links = sides(history_, moment_, &MinutePoint::link_bytes_per_second);
+    const double rise = links ? links->after / links->before * (tensor.before / tensor.after) : 0;
+    if (rise >= kBytesRiseMin) {
+      add(SuspectKind::kCommunication, density.log_fall(),
+          text + " while bytes on links a unit of work rose " + in_words("%.1f", rise) + " times");
+      return;
+    }
+    add(SuspectKind::kKernels, density.log_fall(),
+        text + (links ? " without more bytes on links" : "") + ": other kernels, shapes or number format, or kernels that wait for a peer");
+  }
+
+  std::span<const MinutePoint> history_;
+  units::Instant moment_;
+  std::optional<Sides> ofu_;
+  std::vector<Suspect> suspects_;
+};
+
+bool near(units::Instant a, units::Instant b) { return std::abs((a - b).value) <= kNear.value; }
+
+}  // namespace
+
+std::vector<Suspect> rank_suspects(std::span<const MinutePoint> history, units::Instant moment, std::span<const Finding> same_job,
+                                   std::span<const LabelChange> changes) {
+  Ranking ranking(history, moment);
+  for (const LabelChange& change : changes) {
+    if (!near(change.time, moment)) continue;
+    ranking.add_coincidence(SuspectKind::kLabelChange, "label " + base::printable(change.name) + " changed" +
+                                                           from_to("'" + base::printable(change.before) + "'",
+                                                                   "'" + base::printable(change.after) + "'") +
+                                                           " at " + units::to_rfc3339(change.time) + " (coincides in time)");
+  }
+  for (const Finding& finding : same_job) {
+    if (finding.gpu.empty() && finding.host.empty()) continue;
+    if (near(finding.first, moment)) ranking.add_coincidence(SuspectKind::kSlowGpu, finding.text);
+  }
+  ranking.add_parts();
+  return ranking.take();
+}
+
+}  // namespace flopsight::detect
