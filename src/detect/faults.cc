@@ -74,6 +74,7 @@ void FaultDetector::see_work(State& state, const MinutePoint& point) {
   const bool busy = point.clock_hertz && point.sm_ratio && *point.sm_ratio >= kBusySm;
   double lost = 0;
   if (busy) {
+    state.by_setting = point.setting_ratio.value_or(0) >= kShareMin;
     state.clock_hertz = static_cast<float>(*point.clock_hertz);
     state.clock_best_hertz = std::max(state.clock_best_hertz, state.clock_hertz);
     lost = (1 - *point.clock_hertz / static_cast<double>(state.clock_best_hertz)) * point.allocated_seconds;
@@ -134,7 +135,7 @@ Finding FaultDetector::describe(const State& state, std::size_t condition) const
     case FindingKind::kThermal: out.text = "slowed down by heat: " + clocks; break;
     case FindingKind::kPowerBrake: out.text = "slowed down by the power brake: " + clocks; break;
     case FindingKind::kPowerCapped: out.text = "held down by its power cap: " + clocks; break;
-    default: out.text = "its clock is stuck: " + clocks + ", and no event reason says why"; break;
+    default: out.text = "its clock is stuck: " + clocks + (state.by_setting ? ", by a clock setting" : ", and no event reason says why"); break;
   }
   return out;
 }

@@ -44,6 +44,7 @@ class FaultDetector {
   struct State {
     bool seen = false;
     bool measured_ever = false;
+    bool by_setting = false;  // event reason 0x2, in the last busy minute
     std::uint8_t busy_minutes = 0;  // up to 30
     std::uint32_t host = 0;
     float clock_best_hertz = 0;

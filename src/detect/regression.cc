@@ -240,7 +240,12 @@ std::optional<double> RegressionDetector::reference_log(std::int64_t block) cons
 void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool slow_chart) {
   std::vector<double> logs;
   for (const MinutePoint& each : history_) logs.push_back(std::log(*each.ofu_ratio));
-  const std::size_t split = best_split(logs, slow_chart ? 10 : 3);
+  // A checkpoint shortly before is as deep as what came after, and deeper: below the new level nothing counts.
+  const std::size_t margin = slow_chart ? 10 : 3;
+  const std::vector<double> latest(logs.end() - static_cast<std::ptrdiff_t>(std::min(logs.size(), margin + 1)), logs.end());
+  const double floor = *base::median(latest);
+  for (double& value : logs) value = std::max(value, floor);
+  const std::size_t split = best_split(logs, margin);
   const bool deeper = open_.has_value();
   if (!deeper) {
     open_ = Regression{};

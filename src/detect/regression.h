@@ -4,7 +4,7 @@
 // Two one-sided CUSUM charts run side by side (Page, "Continuous inspection schemes", Biometrika 41, 1954; several charts for several sizes of
 // change: Lorden, "Procedures for reacting to a change in distribution", Ann. Math. Statist. 42, 1971). A chart sums by how much the
 // logarithm is below the baseline less an allowance k, never below 0, and calls where the sum exceeds h:
-//   fast: minutes, k = 0.65 (falls to 52 % count), h = 0.72; a term is at most 0.24, so that three lost minutes, however deep, call nothing.
+//   fast: minutes, k = 0.6 (falls to 55 % count), h = 0.72; a term is at most 0.24, so that three lost minutes, however deep, call nothing.
 //         A drop of 2.5 times is called in the fourth minute that is wholly after it.
 //   slow: medians of five minutes, k = 0.081 (half of the logarithm of a 15 % drop), h = 0.5, a term at most 0.12. A drop of 15 % is called
 //         after 7 medians (35 to 40 minutes), no drop before 5 medians.
@@ -32,7 +32,7 @@
 namespace flopsight::detect {
 
 struct RegressionOptions {
-  double fast_allowance = 0.65;  // all four in units of a natural logarithm
+  double fast_allowance = 0.6;  // all four in units of a natural logarithm
   double fast_threshold = 0.72;
   double slow_allowance = 0.081;
   double slow_threshold = 0.5;

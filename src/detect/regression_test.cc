@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/median.h"
 #include "detect/test_noise.h"
@@ -29,12 +32,7 @@ TEST(Regression, fewer_than_one_false_alarm_in_a_thousand_job_days_of_noise) {
   for (int day = 0; day < days; ++day) {
     NoisyJob job(static_cast<std::uint64_t>(day), true);
     RegressionDetector detector;
-    for (std::int64_t minute = 0; minute < 1440; ++minute) {
-      if (!detector.add(job.minute(minute))) continue;
-      ++alarms;
-      const Regression& found = *detector.open();
-      std::printf("day %d minute %ld %s size %.3f first %ld before %.3f level %.3f\n", day, minute, found.slow_chart ? "slow" : "fast", found.size_ratio(), minute_of(found.first), found.before_ofu_ratio, job.level());
-    }
+    for (std::int64_t minute = 0; minute < 1440; ++minute) alarms += detector.add(job.minute(minute)) ? 1 : 0;
   }
   RecordProperty("job_days", days);
   RecordProperty("false_alarms", alarms);
@@ -75,26 +73,155 @@ Delays delays_of(double size_ratio, double minutes_max, bool may_serve = false) 
   std::sort(out.minutes.begin(), out.minutes.end());
   out.moment_off_minutes = *base::median(moments);
   out.size_off_ratio = *base::median(sizes);
-  std::printf("drop to %.3f: median %.1f, 95 %% %.1f, 99 %% %.1f, worst %.1f minutes; later than %.0f: %d of 400; moment off %.1f min, size off %.3f\n", size_ratio,
-              out.minutes[200], out.minutes[380], out.minutes[396], out.minutes[399], minutes_max, out.missed, out.moment_off_minutes, out.size_off_ratio);
+  const auto record = [&](const char* what, double value) { testing::Test::RecordProperty(what, std::to_string(value)); };
+  record("median_minutes", out.minutes[200]);
+  record("minutes_of_95_percent", out.minutes[380]);
+  record("minutes_of_99_percent", out.minutes[396]);
+  record("later_than_the_bar", out.missed);
+  record("moment_off_median_minutes", out.moment_off_minutes);
+  record("size_off_median_ratio", out.size_off_ratio);
   return out;
 }
 
+// The few that are later have a checkpoint, a restart or an evaluation in these minutes.
 TEST(Regression, a_drop_of_two_and_a_half_times_is_found_within_five_minutes_of_data) {
   const Delays delays = delays_of(1 / 2.5, 5);
-  EXPECT_LE(delays.missed, 4);
+  EXPECT_LE(delays.missed, 12);
+  EXPECT_LT(delays.minutes[380], 5);
+  EXPECT_LT(delays.moment_off_minutes, 1);
+  EXPECT_LT(delays.size_off_ratio, 0.03);
 }
 
 TEST(Regression, a_drop_of_fifteen_percent_is_found_within_an_hour) {
   const Delays delays = delays_of(0.85, 60);
-  EXPECT_LE(delays.missed, 20);
+  EXPECT_LE(delays.missed, 8);
+  EXPECT_LT(delays.minutes[380], 60);
+  EXPECT_LT(delays.moment_off_minutes, 2);
+  EXPECT_LT(delays.size_off_ratio, 0.03);
 }
 
-TEST(Regression, other_sizes) {
-  delays_of(1 / 1.5, 60);
-  delays_of(0.15, 5);
-  delays_of(0.8, 60);
-  delays_of(0.9, 60);
+TEST(Regression, sizes_between_are_found_within_forty_minutes) {
+  EXPECT_LE(delays_of(1 / 1.5, 40).missed, 2);
+  EXPECT_LE(delays_of(0.8, 40).missed, 2);
+}
+
+// Levels by hand, without noise.
+MinutePoint minute_at(std::int64_t number, std::optional<double> ofu_ratio) {
+  MinutePoint out;
+  out.start = units::Instant{kNoiseStart + number * kMinuteMilliseconds};
+  out.allocated_seconds = 600;
+  if (!ofu_ratio) return out;
+  out.measured_seconds = 600;
+  out.ofu_ratio = out.tensor_ratio = ofu_ratio;
+  return out;
+}
+
+class Hand {
+ public:
+  void run(int minutes, std::optional<double> ofu_ratio) {
+    for (int i = 0; i < minutes; ++i) calls += detector.add(minute_at(now++, ofu_ratio)) ? 1 : 0;
+  }
+  RegressionDetector detector;
+  std::int64_t now = 0;
+  int calls = 0;
+};
+
+TEST(Regression, cost_is_what_was_not_delivered_since_the_moment) {
+  Hand hand;
+  hand.run(120, 0.4);
+  hand.run(30, 0.1);
+  ASSERT_TRUE(hand.detector.open());
+  const Regression& open = *hand.detector.open();
+  EXPECT_EQ(minute_of(open.first), 120);
+  EXPECT_EQ(minute_of(open.found), 123);
+  EXPECT_EQ(minute_of(open.last), 149);
+  EXPECT_NEAR(open.size_ratio(), 0.25, 1e-9);
+  EXPECT_NEAR(open.cost.value, 30 * 600.0 / 3600 * 0.75, 1e-9);
+  EXPECT_EQ(open.confidence_ratio, 1);
+  EXPECT_EQ(hand.calls, 1);
+}
+
+TEST(Regression, it_ends_when_the_level_is_back_and_the_old_baseline_holds_again) {
+  Hand hand;
+  hand.run(120, 0.4);
+  hand.run(40, 0.16);
+  EXPECT_TRUE(hand.detector.open());
+  hand.run(25, 0.4);
+  EXPECT_FALSE(hand.detector.open());
+  EXPECT_NEAR(*hand.detector.baseline_ofu_ratio(), 0.4, 1e-9);
+  hand.run(5, 0.16);
+  EXPECT_TRUE(hand.detector.open());
+}
+
+TEST(Regression, a_second_fall_is_called_as_well_and_measured_by_the_first_level) {
+  Hand hand;
+  hand.run(120, 0.5);
+  hand.run(60, 0.2);
+  EXPECT_EQ(hand.calls, 1);
+  hand.run(10, 0.06);
+  EXPECT_EQ(hand.calls, 2);
+  EXPECT_EQ(minute_of(hand.detector.open()->first), 120);
+  EXPECT_NEAR(hand.detector.open()->before_ofu_ratio, 0.5, 1e-9);
+  EXPECT_NEAR(hand.detector.open()->after_ofu_ratio, 0.06, 1e-9);
+}
+
+TEST(Regression, unmeasured_minutes_and_pauses_are_no_fall) {
+  for (const std::optional<double> level : {std::optional<double>(), std::optional<double>(0.0), std::optional<double>(0.01)}) {
+    Hand hand;
+    hand.run(120, 0.4);
+    hand.run(240, level);
+    hand.run(60, 0.4);
+    EXPECT_EQ(hand.calls, 0) << level.value_or(-1);
+  }
+}
+
+TEST(Regression, shared_gpus_conclude_nothing) {
+  RegressionDetector detector;
+  for (std::int64_t i = 0; i < 400; ++i) {
+    MinutePoint point = minute_at(i, i < 200 ? 0.4 : 0.1);
+    point.shared = true;
+    EXPECT_FALSE(detector.add(point));
+  }
+}
+
+TEST(Regression, evaluations_that_look_like_a_fall_are_known_after_two_and_one_that_does_not_end_is_called) {
+  Hand hand;
+  hand.run(120, 0.4);
+  for (int i = 0; i < 6; ++i) {
+    hand.run(10, 0.16);
+    hand.run(80, 0.4);
+  }
+  EXPECT_EQ(hand.calls, 2);
+  hand.run(16, 0.16);
+  EXPECT_EQ(hand.calls, 3);
+}
+
+TEST(Regression, too_little_past_concludes_nothing) {
+  Hand hand;
+  hand.run(29, 0.4);
+  hand.run(60, 0.1);
+  EXPECT_EQ(hand.calls, 0);
+}
+
+TEST(Regression, a_daily_load_is_compared_with_the_day_before) {
+  RegressionOptions options;
+  options.daily_load = true;
+  RegressionDetector detector(options);
+  int calls = 0;
+  const auto level = [](std::int64_t minute) { return 0.3 + 0.15 * std::sin(static_cast<double>(minute) / 1440 * 6.283185307179586); };
+  std::int64_t now = 0;
+  for (; now < 4 * 1440; ++now) calls += detector.add(minute_at(now, level(now))) ? 1 : 0;
+  EXPECT_EQ(calls, 0);
+  for (; now < 4 * 1440 + 60; ++now) calls += detector.add(minute_at(now, 0.35 * level(now))) ? 1 : 0;
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Regression, a_minute_that_comes_twice_or_late_is_ignored) {
+  Hand hand;
+  hand.run(120, 0.4);
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(hand.detector.add(minute_at(119, 0.1)));
+  EXPECT_FALSE(hand.detector.open());
+  EXPECT_EQ(hand.detector.history().size(), kHistoryMinutes);
 }
 
 }  // namespace

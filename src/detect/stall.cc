@@ -9,6 +9,8 @@ namespace flopsight::detect {
 namespace {
 
 constexpr std::size_t kWorkedMin = 10;
+constexpr std::size_t kSteadyMin = 30;
+constexpr double kSteadyRatio = 0.75;
 constexpr double kIdleRatio = 0.1;
 constexpr double kWaitSmMin = 0.02;
 constexpr double kWaitSmSpread = 1.2;
@@ -41,19 +43,25 @@ void StallDetector::add(const MinutePoint& point) {
   idle_.push_back(point);
   if (idle_.size() > static_cast<std::size_t>(kHangMinutes)) idle_.pop_front();
   hung_ = hung_ || waits();
-  if (!hung_ && idle_minutes_ < kStallMinutes) return;
+  const auto worked = static_cast<double>(std::count(before_.begin(), before_.end(), true));
+  const bool steady = before_.size() >= kSteadyMin && worked >= kSteadyRatio * static_cast<double>(before_.size());
+  if (!hung_ && (idle_minutes_ < kStallMinutes || !steady)) return;
   open_ = Stall{idle_first_,    point.start,    hung_,             *working_tensor_, idle_tensor_,
                 point.sm_ratio, working_power_, point.power_watts, cost_};
 }
 
 void StallDetector::work(const MinutePoint& point) {
   open_.reset();
+  const bool works = *point.tensor_ratio >= kIdleTensor;
+  before_.insert(before_.end(), static_cast<std::size_t>(idle_minutes_), false);
+  before_.push_back(works);
+  while (before_.size() > kHistoryMinutes) before_.pop_front();
   idle_.clear();
   idle_minutes_ = 0;
   idle_tensor_ = 0;
   hung_ = false;
   cost_ = {};
-  if (*point.tensor_ratio < kIdleTensor) return;
+  if (!works) return;
   worked_.push_back(point);
   if (worked_.size() > kHistoryMinutes) worked_.pop_front();
   // Once in five minutes is enough for levels that two hours decide.

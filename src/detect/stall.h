@@ -6,7 +6,8 @@
 //   hang   after five such minutes in a row, if in all of them SMs are busy without change (over 2 % of the time, within a fifth of each
 //          other: a collective's kernel that waits), power is at most 45 % of what work takes, and links carry under a hundredth of what they did.
 //          Each of the three must be measured; links count as silent without a byte only in a job that had bytes on them.
-//   stall  after 20 minutes in which that cannot be said: longer than the checkpoints and restarts that jobs usually make.
+//   stall  after 20 minutes in which that cannot be said: longer than the checkpoints and restarts that jobs usually make. Only of jobs that worked in
+//          three quarters of the two hours before, half an hour of them seen: a notebook whose user thinks has not stalled.
 // Minutes that were not measured are passed over: they neither count nor interrupt. A job that has not worked yet is no finding here.
 // Threads: one at a time; a detector is one job's.
 
@@ -45,6 +46,7 @@ class StallDetector {
   bool waits() const;
 
   std::deque<MinutePoint> worked_;
+  std::deque<bool> before_;  // which of the last minutes before the idle ones were work
   std::optional<double> working_tensor_, working_power_, working_links_;
   std::deque<MinutePoint> idle_;  // the last few in a row
   int idle_minutes_ = 0;
