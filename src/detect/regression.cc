@@ -24,6 +24,7 @@ constexpr double kScatterFloor = 0.02;
 constexpr double kDipBelow = 0.36;       // 70 % of the baseline
 constexpr double kDipAlike = 0.25;       // depths that differ by less
 constexpr int kDipMinutesMin = 4;
+constexpr int kDipMinutesMax = 60;
 constexpr std::size_t kDipsMax = 32;
 constexpr double kDipLastingFactor = 1.25;
 constexpr int kRecoveryBlocks = 3;
@@ -61,6 +62,10 @@ double pairs_below(const std::vector<double>& before, const std::vector<double>&
 
 }  // namespace
 
+RegressionDetector::RegressionDetector(RegressionOptions options) : options_(options) {
+  if (options_.daily_load) day_.resize(static_cast<std::size_t>(kBlocksPerDay));
+}
+
 bool RegressionDetector::Chart::add(double term, units::Instant at, std::int64_t block) {
   if (sum <= 0 && term > 0) {
     onset = at;
@@ -71,12 +76,13 @@ bool RegressionDetector::Chart::add(double term, units::Instant at, std::int64_t
 }
 
 std::optional<double> RegressionDetector::baseline_ofu_ratio() const {
-  if (!level_log_) return std::nullopt;
-  return std::exp(*level_log_);
+  const std::optional<double> reference = reference_log(block_);
+  if (!reference) return std::nullopt;
+  return std::exp(*reference);
 }
 
 bool RegressionDetector::is_pause(double ofu_ratio) const {
-  return ofu_ratio <= (level_log_ ? kPauseRatio * std::exp(*level_log_) : kPauseRatio * kLevelMin);
+  return ofu_ratio <= kPauseRatio * baseline_ofu_ratio().value_or(kLevelMin);
 }
 
 bool RegressionDetector::mostly_works() const {
@@ -106,11 +112,11 @@ bool RegressionDetector::add(const MinutePoint& point) {
     if (history_.size() > kHistoryMinutes) history_.pop_front();
     add_cost(point);
   }
+  if (pause) return called;
   const std::optional<double> reference = reference_log(block);
-  if (!reference) return called;
-  const double below = pause ? -std::log(kPauseRatio) : *reference - std::log(*point.ofu_ratio);
-  see_dip(point, below, pause);
-  return (!pause && add_minute(point, below)) || called;
+  const double log_ofu = std::log(*point.ofu_ratio);
+  if (open_ || reference) see_dip(point, (open_ ? std::log(open_->before_ofu_ratio) : *reference) - log_ofu);
+  return (reference && add_minute(point, *reference - log_ofu)) || called;
 }
 
 void RegressionDetector::add_cost(const MinutePoint& point) {
@@ -122,24 +128,28 @@ void RegressionDetector::add_cost(const MinutePoint& point) {
 
 // The fast chart.
 bool RegressionDetector::add_minute(const MinutePoint& point, double below) {
-  const double allowance = std::max(options_.fast_allowance, 4 * minute_scatter_);
-  const double threshold = std::max(options_.fast_threshold, 4 * minute_scatter_);
+  const double scatter = std::max(minute_scatter_, block_scatter_);
+  const double allowance = std::max(options_.fast_allowance, 4 * scatter);
+  const double threshold = std::max(options_.fast_threshold, 4 * scatter);
   fast_.add(std::clamp(below - allowance, kTermMin, kFastTermMax), point.start, block_);
-  if (fast_.sum <= threshold || !mostly_works() || looks_like_before()) return false;
+  if (fast_.sum <= threshold) return false;
+  if (!mostly_works() || looks_like_before()) {
+    fast_.sum = threshold;  // what is held back does not add up for when it is over
+    return false;
+  }
   call(point, fast_, false);
   return true;
 }
 
-void RegressionDetector::see_dip(const MinutePoint& point, double below, bool pause) {
-  // Pauses have no depth: a restart, or a checkpoint that begins and ends within a minute, does not speak for a fall.
-  if (pause) return;
+// Pauses have no depth: a restart, or a checkpoint that begins and ends within a minute, does not speak for a fall.
+void RegressionDetector::see_dip(const MinutePoint& point, double below) {
   if (below > kDipBelow) {
     if (dip_.minutes == 0) dip_ = Dip{point.start, 0, 0};
     dip_.log_depth += (below - dip_.log_depth) / (dip_.minutes + 1);
     ++dip_.minutes;
     return;
   }
-  if (dip_.minutes >= kDipMinutesMin) {
+  if (dip_.minutes >= kDipMinutesMin && dip_.minutes <= kDipMinutesMax) {
     dips_.push_back(dip_);
     if (dips_.size() > kDipsMax) dips_.pop_front();
   }
@@ -161,36 +171,41 @@ bool RegressionDetector::close_block() {
   std::vector<double> values;
   values.swap(in_block_);
   if (values.size() < kBlockMinutesMin) return false;
-  const Block block{block_, *base::median(std::move(values))};
-  const bool called = score_block(block);
-  if (open_ && !called) see_recovery(block.log_ofu);
-  blocks_.push_back(block);
-  if (blocks_.size() > kBlocksMax) blocks_.pop_front();
-  if (options_.daily_load) {
-    day_.resize(static_cast<std::size_t>(kBlocksPerDay));
-    day_[static_cast<std::size_t>(block.number % kBlocksPerDay)] = block.log_ofu;
+  const double log_ofu = *base::median(std::move(values));
+  const std::optional<double> season = season_log(block_);
+  bool called = false;
+  if (season) {
+    const Block block{block_, log_ofu - *season};
+    called = score_block(block);
+    if (open_ && !called) see_recovery(block.log_ofu);
+    blocks_.push_back(block);
+    if (blocks_.size() > kBlocksMax) blocks_.pop_front();
+    set_baseline();
   }
-  set_baseline();
+  if (options_.daily_load && !open_) day_[static_cast<std::size_t>(block_ % kBlocksPerDay)] = log_ofu;
   return called;
 }
 
 // The slow chart. What is behind the beginning of its rise is not in the baseline that it is measured by.
 bool RegressionDetector::score_block(const Block& block) {
-  const std::optional<double> reference = reference_log(block.number);
-  if (!reference || blocks_.size() < kSlowBlocksMin) return false;
+  if (!level_log_ || blocks_.size() < kSlowBlocksMin) return false;
   // A scatter from few medians is uncertain: it is taken as larger.
   const double scatter_here = block_scatter_ * (1 + 6.0 / static_cast<double>(blocks_.size()));
   const double allowance = std::max(options_.slow_allowance, 2 * scatter_here);
   const double threshold = std::max(options_.slow_threshold, 15 * scatter_here);
   const units::Instant start{block.number * kBlockMilliseconds};
-  slow_.add(std::clamp(*reference - block.log_ofu - allowance, kTermMin, kSlowTermMax), start, block.number);
-  if (slow_.sum <= threshold || !mostly_works() || history_.empty()) return false;
+  slow_.add(std::clamp(*level_log_ - block.log_ofu - allowance, kTermMin, kSlowTermMax), start, block.number);
+  if (slow_.sum <= threshold) return false;
+  if (!mostly_works() || history_.empty()) {
+    slow_.sum = threshold;
+    return false;
+  }
   call(history_.back(), slow_, true);
   return true;
 }
 
 void RegressionDetector::see_recovery(double log_ofu) {
-  const double middle = (std::log(open_->before_ofu_ratio) + std::log(open_->after_ofu_ratio)) / 2;
+  const double middle = before_log_ + std::log(open_->size_ratio()) / 2;
   recovered_blocks_ = log_ofu > middle ? recovered_blocks_ + 1 : 0;
   if (recovered_blocks_ < kRecoveryBlocks) return;
   open_.reset();
@@ -220,24 +235,24 @@ void RegressionDetector::set_baseline() {
     const double middle = *base::median(minutes);
     minute_scatter_ = robust_deviation(minutes, middle);
   }
-  if (std::exp(*level_log_) < kLevelMin) level_log_.reset();
 }
 
-// With a daily load the least of the half hour from the same time of the day before on, where that is lower: medians up to this one's time are
-// of today already.
+// What the time of day alone makes of it: with a daily load the same five minutes of the day before.
+std::optional<double> RegressionDetector::season_log(std::int64_t block) const {
+  if (!options_.daily_load) return 0.0;
+  return day_[static_cast<std::size_t>(block % kBlocksPerDay)];
+}
+
 std::optional<double> RegressionDetector::reference_log(std::int64_t block) const {
-  if (!level_log_ || !options_.daily_load) return level_log_;
-  if (day_.empty()) return std::nullopt;
-  double lowest = *level_log_;
-  for (std::int64_t i = block; i <= block + 6; ++i) {
-    const std::optional<double>& yesterday = day_[static_cast<std::size_t>(i % kBlocksPerDay)];
-    if (!yesterday) return std::nullopt;
-    lowest = std::min(lowest, *yesterday);
-  }
-  return lowest;
+  const std::optional<double> season = season_log(block);
+  if (!level_log_ || !season || *level_log_ + *season < std::log(kLevelMin)) return std::nullopt;
+  return *level_log_ + *season;
 }
 
 void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool slow_chart) {
+  const bool deeper = open_.has_value();
+  // A further fall is looked for behind the first.
+  while (deeper && history_.front().start < open_->found) history_.pop_front();
   std::vector<double> logs;
   for (const MinutePoint& each : history_) logs.push_back(std::log(*each.ofu_ratio));
   // A checkpoint shortly before is as deep as what came after, and deeper: below the new level nothing counts.
@@ -246,10 +261,10 @@ void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool
   const double floor = *base::median(latest);
   for (double& value : logs) value = std::max(value, floor);
   const std::size_t split = best_split(logs, margin);
-  const bool deeper = open_.has_value();
   if (!deeper) {
     open_ = Regression{};
-    open_->before_ofu_ratio = std::exp(*level_log_);
+    open_->before_ofu_ratio = std::exp(*level_log_ + season_log(chart.onset_block).value_or(0));
+    before_log_ = *level_log_;
     blocks_before_ = blocks_;
     while (!blocks_before_.empty() && blocks_before_.back().number >= chart.onset_block) blocks_before_.pop_back();
     open_->first = history_[split].start;
@@ -272,7 +287,6 @@ void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool
   blocks_.clear();
   level_log_.reset();
   fast_ = slow_ = {};
-  dip_ = {};
   recovered_blocks_ = 0;
 }
 

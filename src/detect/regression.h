@@ -4,7 +4,7 @@
 // Two one-sided CUSUM charts run side by side (Page, "Continuous inspection schemes", Biometrika 41, 1954; several charts for several sizes of
 // change: Lorden, "Procedures for reacting to a change in distribution", Ann. Math. Statist. 42, 1971). A chart sums by how much the
 // logarithm is below the baseline less an allowance k, never below 0, and calls where the sum exceeds h:
-//   fast: minutes, k = 0.6 (falls to 55 % count), h = 0.72; a term is at most 0.24, so that three lost minutes, however deep, call nothing.
+//   fast: minutes, k = 0.62 (falls to 54 % count), h = 0.72; a term is at most 0.24, so that three lost minutes, however deep, call nothing.
 //         A drop of 2.5 times is called in the fourth minute that is wholly after it.
 //   slow: medians of five minutes, k = 0.081 (half of the logarithm of a 15 % drop), h = 0.5, a term at most 0.12. A drop of 15 % is called
 //         after 7 medians (35 to 40 minutes), no drop before 5 medians.
@@ -16,7 +16,8 @@
 // What is no evidence: minutes that were not measured; pauses, in which OFU is under a tenth of the baseline (checkpoints, restarts: stall.h
 // looks at those); jobs that pause more than a quarter of the time, are shared, or deliver under kLevelMin. Evaluations and slow checkpoints
 // come again: a fall that looks like two or more of the last day (as deep, at least four minutes) is called only when it lasts longer than they did.
-// Jobs with a daily load (inference) are compared with the same time of the day before as well, when the options say so.
+// Jobs with a daily load (inference) are compared with the same time of the day before, when the options say so: charts and baseline
+// are of the difference, and the first day concludes nothing.
 //
 // Threads: one at a time; a detector is one job's.
 
@@ -32,11 +33,11 @@
 namespace flopsight::detect {
 
 struct RegressionOptions {
-  double fast_allowance = 0.6;  // all four in units of a natural logarithm
+  double fast_allowance = 0.62;  // all four in units of a natural logarithm
   double fast_threshold = 0.72;
   double slow_allowance = 0.081;
   double slow_threshold = 0.5;
-  bool daily_load = false;  // for a day nothing is concluded, then only what is below the day before too
+  bool daily_load = false;
 };
 
 inline constexpr double kLevelMin = 0.02;  // OFU of a baseline
@@ -59,7 +60,7 @@ struct Regression {
 
 class RegressionDetector {
  public:
-  explicit RegressionDetector(RegressionOptions options = {}) : options_(options) {}
+  explicit RegressionDetector(RegressionOptions options = {});
 
   // The next minute; one that is not after the last is ignored. True when with it a regression is called, or an open one found to be deeper.
   bool add(const MinutePoint& point);
@@ -73,7 +74,7 @@ class RegressionDetector {
  private:
   struct Block {
     std::int64_t number = 0;
-    double log_ofu = 0;
+    double log_ofu = 0;  // less the season
   };
   struct Dip {
     units::Instant start;
@@ -89,12 +90,13 @@ class RegressionDetector {
 
   bool is_pause(double ofu_ratio) const;
   bool add_minute(const MinutePoint& point, double below);
-  void see_dip(const MinutePoint& point, double below, bool pause);
+  void see_dip(const MinutePoint& point, double below);
   bool looks_like_before() const;
   bool close_block();
   bool score_block(const Block& block);
   void see_recovery(double log_ofu);
   void set_baseline();
+  std::optional<double> season_log(std::int64_t block) const;
   std::optional<double> reference_log(std::int64_t block) const;
   void call(const MinutePoint& point, const Chart& chart, bool slow_chart);
   bool mostly_works() const;
@@ -117,6 +119,7 @@ class RegressionDetector {
   std::vector<std::optional<double>> day_;  // medians of the last day by time of day, with daily_load
   std::optional<units::Instant> last_seen_;
   std::optional<Regression> open_;
+  double before_log_ = 0;  // its level before, less the season
   int recovered_blocks_ = 0;
 };
 

@@ -198,8 +198,8 @@ TEST(Regression, evaluations_that_look_like_a_fall_are_known_after_two_and_one_t
 
 TEST(Regression, too_little_past_concludes_nothing) {
   Hand hand;
-  hand.run(29, 0.4);
-  hand.run(60, 0.1);
+  hand.run(15, 0.4);
+  hand.run(120, 0.1);
   EXPECT_EQ(hand.calls, 0);
 }
 
