@@ -31,8 +31,8 @@ std::optional<FamilyShortfall> family_shortfall(double ofu_ratio, std::span<cons
   FamilyShortfall out;
   out.family_ofu_ratio = std::exp(middle);
   out.size_ratio = std::exp(-below);
-  out.deviations = below / deviation;
-  if (out.size_ratio >= kBelowRatio || out.deviations < kDeviationsMin) return std::nullopt;
+  out.deviation_ratio = below / deviation;
+  if (out.size_ratio >= kBelowRatio || out.deviation_ratio < kDeviationsMin) return std::nullopt;
   return out;
 }
 

@@ -15,7 +15,7 @@ inline constexpr std::size_t kFamilyRunsMin = 5;
 struct FamilyShortfall {
   double family_ofu_ratio = 0;  // median of the other runs
   double size_ratio = 0;        // the job's level by it
-  double deviations = 0;
+  double deviation_ratio = 0;  // robust deviations below
 };
 
 // `ofu_ratio`: median of an hour at least in which the job worked; `others`: levels of the other runs, of which those under kLevelMin are left out.

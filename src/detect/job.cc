@@ -89,7 +89,7 @@ std::vector<Finding> JobDetector::findings(const SubjectNames& names, std::span<
     finding.evidence = {{"ofu_ratio", *level},
                         {"family_ofu_median_ratio", below->family_ofu_ratio},
                         {"size_ratio", below->size_ratio},
-                        {"deviations_ratio", below->deviations}};
+                        {"deviation_ratio", below->deviation_ratio}};
     finding.text = "OFU is " + percent(*level) + ", the median of its family's other runs " + percent(below->family_ofu_ratio);
     out.push_back(std::move(finding));
   }

@@ -92,8 +92,8 @@ void PeerDetector::count(Sign& sign, bool shows, double value, double median, un
       sign.lost_gpu_seconds = 0;
     }
     sign.count = static_cast<std::uint8_t>(std::min<int>(sign.count + 1, kCountMax));
-    sign.value = static_cast<float>(value);
-    sign.median = static_cast<float>(median);
+    sign.own.value = static_cast<float>(value);
+    sign.peers.value = static_cast<float>(median);
     sign.last = minute.unix_milliseconds;
     sign.lost_gpu_seconds += static_cast<float>(lost);
   } else if (sign.count > 0) {
@@ -108,26 +108,26 @@ void PeerDetector::count(Sign& sign, bool shows, double value, double median, un
 void PeerDetector::see(State& state, const MinutePoint& point, const std::array<Bounds, 5>& bounds, double job_seconds) {
   const double own_seconds = point.allocated_seconds;
   bool other = false;
-  if (point.clock_hertz && bounds[kClock].median > 0) {
-    const bool slow = *point.clock_hertz < bounds[kClock].low;
+  if (point.clock_hertz && bounds[kClock].value > 0) {
+    const bool slow = *point.clock_hertz < bounds[kClock].value_min;
     other = slow;
-    count(state.signs[kSlow], slow, *point.clock_hertz, bounds[kClock].median, point.start,
-          (1 - *point.clock_hertz / bounds[kClock].median) * own_seconds);
+    count(state.signs[kSlow], slow, *point.clock_hertz, bounds[kClock].value, point.start,
+          (1 - *point.clock_hertz / bounds[kClock].value) * own_seconds);
   }
-  if (point.sm_ratio && point.tensor_ratio && bounds[kSm].median > 0) {
-    const bool less_work = point.ofu_ratio && *point.ofu_ratio < bounds[kOfu].low;
-    const bool busiest = *point.sm_ratio > bounds[kSm].high && *point.tensor_ratio <= kTensorMore * bounds[kTensor].median;
+  if (point.sm_ratio && point.tensor_ratio && bounds[kSm].value > 0) {
+    const bool less_work = point.ofu_ratio && *point.ofu_ratio < bounds[kOfu].value_min;
+    const bool busiest = *point.sm_ratio > bounds[kSm].value_max && *point.tensor_ratio <= kTensorMore * bounds[kTensor].value;
     // The whole job waits for the time that it is busy beyond the others.
-    const double lost = less_work ? own_seconds * (1 - *point.ofu_ratio / bounds[kOfu].median)
-                                  : job_seconds * (1 - bounds[kSm].median / *point.sm_ratio);
+    const double lost = less_work ? own_seconds * (1 - *point.ofu_ratio / bounds[kOfu].value)
+                                  : job_seconds * (1 - bounds[kSm].value / *point.sm_ratio);
     other = other || busiest || less_work;
     const bool by_work = less_work && !busiest;
     count(state.signs[kStraggles], busiest || less_work, by_work ? *point.ofu_ratio : *point.sm_ratio,
-          by_work ? bounds[kOfu].median : bounds[kSm].median, point.start, lost);
+          by_work ? bounds[kOfu].value : bounds[kSm].value, point.start, lost);
   }
-  if (point.power_watts && bounds[kPower].median > 0) {
-    const bool cool = !other && *point.power_watts < bounds[kPower].low;
-    count(state.signs[kCool], cool, *point.power_watts, bounds[kPower].median, point.start, 0);
+  if (point.power_watts && bounds[kPower].value > 0) {
+    const bool cool = !other && *point.power_watts < bounds[kPower].value_min;
+    count(state.signs[kCool], cool, *point.power_watts, bounds[kPower].value, point.start, 0);
   }
 }
 
@@ -138,7 +138,7 @@ void PeerDetector::add(std::span<const GpuMinute> gpus) {
   }
   align(gpus);
   const std::array<Bounds, 5> bounds = bounds_of(gpus);
-  if (bounds[kTensor].median < kTensorMin) return;
+  if (bounds[kTensor].value < kTensorMin) return;
   double job_seconds = 0;
   for (const GpuMinute& gpu : gpus) job_seconds += gpu.point.allocated_seconds;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
@@ -153,7 +153,7 @@ Finding PeerDetector::describe(std::size_t sign, const Sign& shown) const {
   out.severity = info_of(out.kind).severity;
   out.first = units::Instant{shown.first};
   out.last = units::Instant{shown.last};
-  const auto value = static_cast<double>(shown.value), median = static_cast<double>(shown.median);
+  const auto value = static_cast<double>(shown.own.value), median = static_cast<double>(shown.peers.value);
   if (sign == kSlow) {
     out.evidence = {{"clock_hertz", value}, {"peers_clock_median_hertz", median}};
     out.text = "its SM clock is " + megahertz_text(value) + ", that of its peers in the job " + megahertz_text(median);

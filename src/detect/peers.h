@@ -50,11 +50,13 @@ class PeerDetector {
 
  private:
   static constexpr std::size_t kSigns = 3;  // slow clock, straggler, low power
+  struct Shown {
+    float value = 0;
+  };
   struct Sign {
     std::uint8_t count = 0;
     bool open = false;
-    float value = 0;   // of the last minute that showed it
-    float median = 0;  // of its peers then
+    Shown own, peers;  // in the last minute that showed it
     std::int64_t first = 0, last = 0;
     float lost_gpu_seconds = 0;
   };
@@ -64,9 +66,9 @@ class PeerDetector {
     std::array<Sign, kSigns> signs{};
   };
   struct Bounds {
-    double median = 0;
-    double low = 0;
-    double high = 0;
+    double value = 0;  // median of the GPUs
+    double value_min = 0;
+    double value_max = 0;
   };
   void align(std::span<const GpuMinute> gpus);
   static void count(Sign& sign, bool shows, double value, double median, units::Instant minute, double lost);

@@ -67,12 +67,12 @@ RegressionDetector::RegressionDetector(RegressionOptions options) : options_(opt
 }
 
 bool RegressionDetector::Chart::add(double term, units::Instant at, std::int64_t block) {
-  if (sum <= 0 && term > 0) {
+  if (sum_log_ratio <= 0 && term > 0) {
     onset = at;
     onset_block = block;
   }
-  sum = std::max(0.0, sum + term);
-  return sum > 0;
+  sum_log_ratio = std::max(0.0, sum_log_ratio + term);
+  return sum_log_ratio > 0;
 }
 
 std::optional<double> RegressionDetector::baseline_ofu_ratio() const {
@@ -129,12 +129,12 @@ void RegressionDetector::add_cost(const MinutePoint& point) {
 // The fast chart.
 bool RegressionDetector::add_minute(const MinutePoint& point, double below) {
   const double scatter = std::max(minute_scatter_, block_scatter_);
-  const double allowance = std::max(options_.fast_allowance, 4 * scatter);
-  const double threshold = std::max(options_.fast_threshold, 4 * scatter);
+  const double allowance = std::max(options_.fast_allowance_log_ratio, 4 * scatter);
+  const double threshold = std::max(options_.fast_threshold_log_ratio, 4 * scatter);
   fast_.add(std::clamp(below - allowance, kTermMin, kFastTermMax), point.start, block_);
-  if (fast_.sum <= threshold) return false;
+  if (fast_.sum_log_ratio <= threshold) return false;
   if (!mostly_works() || looks_like_before()) {
-    fast_.sum = threshold;  // what is held back does not add up for when it is over
+    fast_.sum_log_ratio = threshold;  // what is held back does not add up for when it is over
     return false;
   }
   call(point, fast_, false);
@@ -145,7 +145,7 @@ bool RegressionDetector::add_minute(const MinutePoint& point, double below) {
 void RegressionDetector::see_dip(const MinutePoint& point, double below) {
   if (below > kDipBelow) {
     if (dip_.minutes == 0) dip_ = Dip{point.start, 0, 0};
-    dip_.log_depth += (below - dip_.log_depth) / (dip_.minutes + 1);
+    dip_.depth_log_ratio += (below - dip_.depth_log_ratio) / (dip_.minutes + 1);
     ++dip_.minutes;
     return;
   }
@@ -160,7 +160,7 @@ bool RegressionDetector::looks_like_before() const {
   int alike = 0, longest = 0;
   for (const Dip& dip : dips_) {
     if (dip_.start - dip.start > units::Seconds(86'400)) continue;
-    if (std::abs(dip.log_depth - dip_.log_depth) > kDipAlike) continue;
+    if (std::abs(dip.depth_log_ratio - dip_.depth_log_ratio) > kDipAlike) continue;
     ++alike;
     longest = std::max(longest, dip.minutes);
   }
@@ -177,7 +177,7 @@ bool RegressionDetector::close_block() {
   if (season) {
     const Block block{block_, log_ofu - *season};
     called = score_block(block);
-    if (open_ && !called) see_recovery(block.log_ofu);
+    if (open_ && !called) see_recovery(block.ofu_log_ratio);
     blocks_.push_back(block);
     if (blocks_.size() > kBlocksMax) blocks_.pop_front();
     set_baseline();
@@ -191,13 +191,13 @@ bool RegressionDetector::score_block(const Block& block) {
   if (!level_log_ || blocks_.size() < kSlowBlocksMin) return false;
   // A scatter from few medians is uncertain: it is taken as larger.
   const double scatter_here = block_scatter_ * (1 + 6.0 / static_cast<double>(blocks_.size()));
-  const double allowance = std::max(options_.slow_allowance, 2 * scatter_here);
-  const double threshold = std::max(options_.slow_threshold, 15 * scatter_here);
+  const double allowance = std::max(options_.slow_allowance_log_ratio, 2 * scatter_here);
+  const double threshold = std::max(options_.slow_threshold_log_ratio, 15 * scatter_here);
   const units::Instant start{block.number * kBlockMilliseconds};
-  slow_.add(std::clamp(*level_log_ - block.log_ofu - allowance, kTermMin, kSlowTermMax), start, block.number);
-  if (slow_.sum <= threshold) return false;
+  slow_.add(std::clamp(*level_log_ - block.ofu_log_ratio - allowance, kTermMin, kSlowTermMax), start, block.number);
+  if (slow_.sum_log_ratio <= threshold) return false;
   if (!mostly_works() || history_.empty()) {
-    slow_.sum = threshold;
+    slow_.sum_log_ratio = threshold;
     return false;
   }
   call(history_.back(), slow_, true);
@@ -217,9 +217,9 @@ void RegressionDetector::see_recovery(double log_ofu) {
 
 void RegressionDetector::set_baseline() {
   std::vector<double> values;
-  const bool rising = slow_.sum > 0 && block_ - slow_.onset_block <= kOnsetBlocksMax;
+  const bool rising = slow_.sum_log_ratio > 0 && block_ - slow_.onset_block <= kOnsetBlocksMax;
   for (const Block& block : blocks_) {
-    if (!rising || block.number < slow_.onset_block) values.push_back(block.log_ofu);
+    if (!rising || block.number < slow_.onset_block) values.push_back(block.ofu_log_ratio);
   }
   if (values.size() < kFastBlocksMin) {
     if (!rising) level_log_.reset();
@@ -231,7 +231,7 @@ void RegressionDetector::set_baseline() {
   for (const MinutePoint& point : history_) {
     if (!open_ || point.start >= open_->found) minutes.push_back(std::log(*point.ofu_ratio));
   }
-  if (minutes.size() >= 30 && !rising && fast_.sum <= 0) {
+  if (minutes.size() >= 30 && !rising && fast_.sum_log_ratio <= 0) {
     const double middle = *base::median(minutes);
     minute_scatter_ = robust_deviation(minutes, middle);
   }

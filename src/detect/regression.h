@@ -33,10 +33,10 @@
 namespace flopsight::detect {
 
 struct RegressionOptions {
-  double fast_allowance = 0.62;  // all four in units of a natural logarithm
-  double fast_threshold = 0.72;
-  double slow_allowance = 0.081;
-  double slow_threshold = 0.5;
+  double fast_allowance_log_ratio = 0.62;  // all four in units of a natural logarithm
+  double fast_threshold_log_ratio = 0.72;
+  double slow_allowance_log_ratio = 0.081;
+  double slow_threshold_log_ratio = 0.5;
   bool daily_load = false;
 };
 
@@ -74,15 +74,15 @@ class RegressionDetector {
  private:
   struct Block {
     std::int64_t number = 0;
-    double log_ofu = 0;  // less the season
+    double ofu_log_ratio = 0;  // less the season
   };
   struct Dip {
     units::Instant start;
-    double log_depth = 0;  // mean below the baseline
+    double depth_log_ratio = 0;  // mean below the baseline
     int minutes = 0;       // that worked
   };
   struct Chart {
-    double sum = 0;
+    double sum_log_ratio = 0;
     units::Instant onset;
     std::int64_t onset_block = 0;
     bool add(double term, units::Instant at, std::int64_t block);

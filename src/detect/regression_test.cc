@@ -57,7 +57,7 @@ Delays delays_of(double size_ratio, double minutes_max, bool may_serve = false) 
     double measured = 0;
     bool found = false;
     for (std::int64_t minute = 0; minute < 600 + 240 && !found; ++minute) {
-      const MinutePoint point = job.minute(minute, {at, size_ratio});
+      const MinutePoint point = job.minute(minute, {60 * at, size_ratio});
       // Pauses and gaps are no data of the drop.
       const bool worked = point.ofu_ratio && *point.ofu_ratio > 0.2 * size_ratio * job.level();
       if (static_cast<double>(minute) + 1 > at && worked) measured += std::min(1.0, static_cast<double>(minute) + 1 - at);

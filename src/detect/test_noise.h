@@ -39,9 +39,9 @@ class Draws {  // SplitMix64 (Steele, Lea, Flood 2014)
   std::uint64_t state_;
 };
 
-// What happens to it beside noise: from `minute` on it delivers `size_ratio` of what it would.
+// What happens to it beside noise: from `start_seconds` on it delivers `size_ratio` of what it would.
 struct Drop {
-  double minute = 0;
+  double start_seconds = 0;
   double size_ratio = 1;
 };
 
@@ -72,7 +72,7 @@ class NoisyJob {
     double ratio = std::exp(slow_ + fast_ + wild * white_ * draws_.normal());
     ratio *= std::clamp(now + 1 - start_up_, 0.0, 1.0);
     if (!serves_) ratio *= works(now);
-    const double after = std::clamp(now + 1 - drop.minute, 0.0, 1.0);
+    const double after = std::clamp(now + 1 - drop.start_seconds / 60, 0.0, 1.0);
     if (drop.size_ratio != 1) ratio *= 1 - after + after * drop.size_ratio;
     MinutePoint out;
     out.start = units::Instant{kNoiseStart + number * kMinuteMilliseconds};
@@ -90,17 +90,17 @@ class NoisyJob {
  private:
   // What checkpoints, evaluations and restarts leave of the minute.
   double works(double now) {
-    double left = 1;
+    double left_ratio = 1;
     if (now + 1 > next_checkpoint_) {
-      left -= std::clamp(std::min(now + 1, next_checkpoint_ + checkpoint_minutes_) - std::max(now, next_checkpoint_), 0.0, 1.0);
+      left_ratio -= std::clamp(std::min(now + 1, next_checkpoint_ + checkpoint_minutes_) - std::max(now, next_checkpoint_), 0.0, 1.0);
       if (now + 1 > next_checkpoint_ + checkpoint_minutes_) next_checkpoint_ += checkpoint_every_ * draws_.between(0.95, 1.05);
     }
     if (evaluate_every_ > 0 && now >= next_evaluation_) {
-      left *= evaluate_ratio_;
+      left_ratio *= evaluate_ratio_;
       if (now > next_evaluation_ + evaluate_minutes_) next_evaluation_ += evaluate_every_ * draws_.between(0.97, 1.03);
     }
     if (now >= restart_until_ && draws_.unit() < 1.0 / 1440) restart_until_ = now + draws_.between(3, 15);
-    return now < restart_until_ ? 0 : left;
+    return now < restart_until_ ? 0 : left_ratio;
   }
   bool silent(double now) {
     if (now >= silent_until_ && draws_.unit() < 2.0 / 1440) silent_until_ = now + draws_.between(1, 5);
