@@ -49,6 +49,17 @@ std::string all(const Audit& audit) {
   return ids;
 }
 
+TEST(Audit, a_claim_above_the_peak_says_why_it_is_over_reported) {
+  const Audit a = of(run_of(kSuper), mfu(1.2));
+  EXPECT_EQ(a.verdict, Verdict::kOverReported);
+  EXPECT_EQ(a.summary, "an MFU of 120.00 % is above 100 % of the dense peak, which cannot be");
+  EXPECT_EQ(of(run_of(kSuper), mfu(1.0)).verdict, Verdict::kUndecided);
+  const Audit measured = of(run_of(kSuper), mfu(1.2), 0.3);
+  EXPECT_EQ(measured.verdict, Verdict::kOverReported);
+  EXPECT_EQ(measured.summary.rfind("reported MFU 120.00 % is 4.00 x OFU 30.00 %", 0), 0U) << measured.summary;
+  EXPECT_NE(measured.summary.find("; an MFU of 120.00 % is above 100 % of the dense peak, which cannot be"), std::string::npos) << measured.summary;
+}
+
 TEST(Audit, published_latent_case) {
   const Audit a = of(run_of(kSuper), mfu(0.5427), 0.2558);
   EXPECT_EQ(a.verdict, Verdict::kOverReported);

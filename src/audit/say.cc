@@ -71,7 +71,7 @@ void Auditor::say_traps() {
     out.notes.emplace_back("the reported figure of the last steps is " + factor(*claim.drift_ratio) +
                            " x that of the first: a sum that is not reset grows with the step (accumulator_not_reset), a job that slows down falls");
   }
-  if (out.mfu_ratio.value_or(0) > 1) out.notes.emplace_back("an MFU above 100 % of a dense peak cannot be");
+  if (out.mfu_ratio.value_or(0) > 1 && out.verdict != Verdict::kOverReported) out.notes.emplace_back("an MFU above 100 % of a dense peak cannot be");
 }
 
 void Auditor::say_missing() {
@@ -124,6 +124,7 @@ void Auditor::say_summary() {
            ", where a right one is " + factor(1 / *out.expected_ofu_over_mfu_ratio) + " x";
   }
   const auto also = [&](const std::string& sentence) { line += (line.empty() ? "" : "; ") + sentence; };
+  if (out.verdict == Verdict::kOverReported && out.mfu_ratio.value_or(0) > 1) also("an MFU of " + percent(*out.mfu_ratio) + " is above 100 % of the dense peak, which cannot be");
   if (flops != Found::kNothing) {
     also("the framework charges " + giga(*out.flops_per_token_claimed) + " a token, " + factor(*out.flops_ratio) + " x the " + giga(out.flops_per_token) + " counted here");
   }

@@ -24,7 +24,7 @@ TEST(ToldModel, mistakes_are_told_by_key) {
       {R"({"config": {"model_type": "mystery"}})", "config: model_type mystery is not known"},
       {told(R"(, "seq_len": 0)"), "seq_len: found 0, expected a whole number from 1"},
       {told(R"(, "precision": "half")"), "precision: found \"half\", expected bf16"},
-      {told(R"(, "recompute": true)"), "recompute: found boolean, expected none, selective or full"},
+      {told(R"(, "recompute": true)"), "recompute: found true, expected none, selective or full"},
       {told(R"(, "layers": 3)"), "\"layers\" is no key of a model"},
   };
   for (const auto& [text, said] : cases) {

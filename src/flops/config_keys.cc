@@ -19,7 +19,26 @@ constexpr std::array<std::string_view, 17> kHarmlessEndings = {
 constexpr std::array<std::string_view, 3> kHarmlessBeginnings = {"rope_", "router_aux_", "summary_"};
 
 // Harmless as long as they are false.
-constexpr std::array<std::string_view, 4> kHarmlessIfFalse = {"add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder", "use_cross_attention"};
+constexpr std::array<std::string_view, 6> kHarmlessIfFalse = {"add_cross_attention", "is_encoder_decoder",  "lm_head_bias",
+                                                              "tie_encoder_decoder", "use_cross_attention", "use_mrope"};
+
+// Words of keys (between underscores) of which false is a statement: what nearly all models have, or a negation.
+constexpr std::array<std::string_view, 21> kUsualWords = {"bias", "biases", "causal", "disable", "disabled", "exclude", "gate",
+                                                          "gated", "geglu", "glu", "ignore", "no", "norm", "shared",
+                                                          "skip", "swiglu", "tie", "tied", "untie", "untied", "without"};
+
+// Of keys that are not known, so many are named in a message.
+constexpr std::size_t kUnknownNamedMax = 12;
+
+std::string listed(const std::vector<std::string>& keys) {
+  std::string list;
+  const std::size_t named = std::min(keys.size(), kUnknownNamedMax);
+  for (std::size_t i = 0; i < named; ++i) {
+    const bool last = i + 1 == keys.size();
+    list += (i == 0 ? "" : last ? " and " : ", ") + base::printable(keys[i], 80);
+  }
+  return named == keys.size() ? list : list + " and " + std::to_string(keys.size() - named) + " more";
+}
 
 // Sorted.
 constexpr std::array kHarmless = std::to_array<std::string_view>({
@@ -51,6 +70,15 @@ bool harmless_key(std::string_view key) {
   if (std::binary_search(kHarmless.begin(), kHarmless.end(), key)) return true;
   return std::any_of(kHarmlessEndings.begin(), kHarmlessEndings.end(), [&](std::string_view end) { return key.ends_with(end); }) ||
          std::any_of(kHarmlessBeginnings.begin(), kHarmlessBeginnings.end(), [&](std::string_view begin) { return key.starts_with(begin); });
+}
+
+bool false_may_matter(std::string_view key) {
+  for (std::size_t from = 0; from <= key.size();) {
+    const std::size_t end = std::min(key.find('_', from), key.size());
+    if (std::find(kUsualWords.begin(), kUsualWords.end(), key.substr(from, end - from)) != kUsualWords.end()) return true;
+    from = end + 1;
+  }
+  return false;
 }
 
 const json::Value* Keys::find(std::string_view key) {
@@ -198,6 +226,16 @@ void Keys::known(std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) seen_.emplace(key);
 }
 
+void Keys::off(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (flag_or(key, false)) wrong(key, "false");
+  }
+}
+
+void Keys::same(std::string_view spelling, std::string_view key, std::uint64_t value) {
+  if (count_or(spelling, value) != value) wrong(spelling, path(key) + " " + std::to_string(value));
+}
+
 void Keys::ignore(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     if (key.starts_with(path_)) seen_.emplace(key.substr(path_.size()));
@@ -210,13 +248,20 @@ base::Status Keys::finish(std::string_view model_type) {
   if (error_) return *error_;
   for (const auto& [key, value] : object_) {
     if (value.is_null() || seen_.contains(key) || harmless_key(key)) continue;
-    const bool off = value.as_bool() != nullptr && !*value.as_bool();
-    if (off && std::find(kHarmlessIfFalse.begin(), kHarmlessIfFalse.end(), key) != kHarmlessIfFalse.end()) continue;
-    return base::Error{base::ErrorCode::kUnsupported,
-                       "key " + base::printable(path(key), 80) + " is not known for model_type " +
-                           std::string(model_type) + " and might change the count"};
+    const bool is_false = value.as_bool() != nullptr && !*value.as_bool();
+    if (is_false && std::find(kHarmlessIfFalse.begin(), kHarmlessIfFalse.end(), key) != kHarmlessIfFalse.end()) continue;
+    (is_false && !false_may_matter(key) ? taken_as_off_ : unknown_).push_back(path(key));
   }
-  return {};
+  if (unknown_.empty()) return {};
+  return base::Error{base::ErrorCode::kUnsupported, (unknown_.size() == 1 ? "key " + listed(unknown_) + " is" : "keys " + listed(unknown_) + " are") +
+                                                        " not known for model_type " + std::string(model_type) + " and might change the count"};
+}
+
+void Keys::finish_part(Keys& part, std::string_view model_type) {
+  const base::Status status = part.finish(model_type);
+  if (!status.ok() && part.error_) fail(status.error().message);
+  unknown_.insert(unknown_.end(), part.unknown_.begin(), part.unknown_.end());
+  taken_as_off_.insert(taken_as_off_.end(), part.taken_as_off_.begin(), part.taken_as_off_.end());
 }
 
 }  // namespace flopsight::flops

@@ -1,7 +1,7 @@
 #pragma once
 // Typed reading of one object of a config.json, for the family readers. The first mistake is kept and the readers go on with
-// harmless values, so that they read straight down; finish() tells it, or the first key that nobody asked for and that is not
-// known to leave the count alone.
+// harmless values, so that they read straight down; finish() tells it, or all keys that nobody asked for and that are not known to
+// leave the count alone.
 
 #include <cstdint>
 #include <optional>
@@ -45,6 +45,10 @@ class Keys {
 
   // The key is read: it says nothing that changes the count for this family.
   void known(std::initializer_list<std::string_view> keys);
+  // Flags of what the family does not have: false, null or not there, else a mistake.
+  void off(std::initializer_list<std::string_view> keys);
+  // Another spelling of `key`, whose value is `value`: the same number, null or not there, else a mistake that names both.
+  void same(std::string_view spelling, std::string_view key, std::uint64_t value);
   // One of these texts, or a mistake that lists them; `absent` if the key is not there.
   std::string one_of(std::string_view key, std::string_view absent, std::initializer_list<std::string_view> choices);
 
@@ -56,7 +60,12 @@ class Keys {
 
   void ignore(const std::vector<std::string>& keys);  // as full paths
   base::Status first_mistake() const;
+  // kInvalid for a mistake, kUnsupported for the keys that are not known.
   base::Status finish(std::string_view model_type);
+  // Finishes an object inside this one: its mistakes, keys that are not known and what was taken as off are this one's.
+  void finish_part(Keys& part, std::string_view model_type);
+  // After finish(): keys that nobody knows and that are false, which by the convention of such files asks for nothing.
+  const std::vector<std::string>& taken_as_off() const { return taken_as_off_; }
 
  private:
   const base::json::Value* find(std::string_view key);
@@ -66,9 +75,15 @@ class Keys {
   std::set<std::string, std::less<>> seen_;
   std::optional<base::Error> error_;
   std::string defaults_taken_;
+  std::vector<std::string> unknown_;
+  std::vector<std::string> taken_as_off_;
 };
 
 // Keys that leave the count alone in every family: token ids, dropout, positions of rotary embeddings, number formats, …
 bool harmless_key(std::string_view key);
+
+// Whether false, as the value of a key that nobody knows, may say that something usual is not there: "gated_linear_unit", "no_bias",
+// "causal". Of other keys false means that something unusual is not there.
+bool false_may_matter(std::string_view key);
 
 }  // namespace flopsight::flops

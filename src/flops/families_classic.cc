@@ -83,7 +83,7 @@ void read_mpt(Keys& keys, Builder& builder) {
     if (a.flag_or("qk_ln", false)) a.wrong("qk_ln", "false");
     a.known({"kv_n_heads", "attn_impl", "clip_qkv", "softmax_scale", "prefix_lm", "attn_uses_sequence_id", "alibi_bias_max", "rope", "sliding_window_size", "model_type"});
     if (a.has("sliding_window_size") && a.number_or("sliding_window_size", -1, -1, 1e9) != -1) a.wrong("sliding_window_size", "-1");
-    if (const base::Status status = a.finish("mpt"); !status.ok()) keys.fail(status.error().message);
+    keys.finish_part(a, "mpt");
   }
   finish_shape(keys, "n_heads", s);
   add_blocks(builder, {bias ? std::uint64_t{2} : 1, bias, learned ? s.positions_max : 0});

@@ -59,7 +59,8 @@ std::vector<MaskOfBlock> qwen_masks(Keys& keys, std::uint64_t blocks) {
 
 // Every `pattern`-th block sees everything, the others a window.
 std::vector<MaskOfBlock> gemma_masks(Keys& keys, std::uint64_t blocks, std::uint64_t window_absent, std::uint64_t pattern_absent) {
-  const std::uint64_t window = keys.count_or("sliding_window", window_absent);
+  const std::uint64_t window = keys.count_or(keys.spelling({"sliding_window", "sliding_window_size"}), window_absent);
+  keys.same("sliding_window_size", "sliding_window", window);  // Gemma 2 is published with both
   const std::uint64_t pattern = keys.count_or("sliding_window_pattern", keys.count_or("_sliding_window_pattern", pattern_absent));
   const std::vector<std::string> types = read_layer_types(keys, blocks);
   if (!types.empty()) return masks_of_types(keys, types, window, 0);
@@ -104,6 +105,7 @@ void read_mistral(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
+  keys.off({"attention_bias", "mlp_bias"});
   add_blocks(builder, {}, window_everywhere(keys, builder.model.shape.blocks));
 }
 
@@ -111,6 +113,7 @@ void read_qwen2(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
+  keys.off({"mlp_bias"});
   Dense d;
   d.bias_qkv = true;
   add_blocks(builder, d, qwen_masks(keys, builder.model.shape.blocks));
@@ -120,6 +123,7 @@ void read_qwen3(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {128, false});
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
+  keys.off({"mlp_bias"});
   Dense d;
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
   d.query_key_norm = Dense::QueryKeyNorm::kHead;
@@ -130,6 +134,7 @@ void read_gemma(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {256, true});
   read_intermediate(keys, builder);
   keys.known({"hidden_act", "hidden_activation"});
+  keys.off({"mlp_bias"});
   Dense d;
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
   add_blocks(builder, d, same_masks(builder.model.shape.blocks));
@@ -139,6 +144,7 @@ void read_glm4(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
+  keys.off({"mlp_bias"});
   Dense d;
   d.norms = 2;
   d.bias_qkv = keys.flag_or("attention_bias", false);
@@ -159,7 +165,8 @@ void read_seed_oss(Keys& keys, Builder& builder) {
 void read_starcoder2(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {0, true});
   read_intermediate(keys, builder);
-  keys.known({"hidden_act", "embedding_dropout", "residual_dropout", "norm_type", "mlp_type"});
+  keys.known({"hidden_act", "activation_function", "embedding_dropout", "residual_dropout", "norm_type", "mlp_type", "attention_softmax_in_fp32",
+              "scale_attention_softmax_in_fp32"});
   Dense d;
   d.gated = false;
   d.vectors_each = 2;
@@ -171,6 +178,7 @@ void read_gemma2(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {256, true});
   read_intermediate(keys, builder);
   keys.known({"hidden_act", "hidden_activation", "cache_implementation"});
+  keys.off({"mlp_bias"});
   Dense d;
   d.norms = 2;  // before and after
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
@@ -182,6 +190,7 @@ void read_gemma3(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {256, true, 2304, 26, 8, 4, 262208});
   builder.model.shape.intermediate_size = keys.count_or_class("intermediate_size", 9216);
   keys.known({"hidden_act", "hidden_activation", "cache_implementation", "use_bidirectional_attention"});
+  keys.off({"mlp_bias"});
   Dense d;
   d.norms = 2;
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
@@ -192,7 +201,9 @@ void read_gemma3(Keys& keys, Builder& builder) {
 void read_phi3(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
-  keys.known({"hidden_act", "embed_layer", "img_processor"});
+  keys.known({"hidden_act", "embed_layer", "img_processor", "interpolate_factor"});
+  keys.off({"lm_head_bias", "mlp_bias"});
+  if (keys.count_or("full_attn_mod", 1) != 1) keys.wrong("full_attn_mod", "1: full attention in every block");
   if (keys.flag_or("attention_bias", false)) keys.wrong("attention_bias", "false: the family has no biases");
   add_blocks(builder, {}, window_everywhere(keys, builder.model.shape.blocks));
 }
@@ -201,6 +212,7 @@ void read_olmo2(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
+  keys.off({"mlp_bias"});
   Dense d;
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
   d.query_key_norm = Dense::QueryKeyNorm::kWhole;
@@ -259,9 +271,7 @@ DeciBlock read_deci_block(Keys& keys, const base::json::Value& value, std::size_
   if (!no_ffn && !block.ffn_linear) block.ffn_mult = f.number_or("ffn_mult", 0, 1e-3, 1e3);
   f.known({"ffn_mult", "sparsify"});
   if (f.has("sparsify")) f.wrong("sparsify", "null");
-  for (Keys* part : {&outer, &a, &f}) {
-    if (const base::Status status = part->finish("nemotron-nas"); !status.ok()) keys.fail(status.error().message);
-  }
+  for (Keys* part : {&outer, &a, &f}) keys.finish_part(*part, "nemotron-nas");
   return block;
 }
 

@@ -181,7 +181,7 @@ void read_jamba(Keys& keys, Builder& builder) {
   m.dt_rank = keys.count_or_auto("mamba_dt_rank", (s.hidden_size + 15) / 16);
   m.bias = keys.flag_or("mamba_proj_bias", false);
   m.conv_bias = keys.flag_or("mamba_conv_bias", true);
-  m.inner_norms = true;
+  m.inner_norms = keys.flag_or("mamba_inner_layernorms", true);
   m.norms = {1, s.hidden_size};
   MoeShape moe;
   moe.hidden = s.hidden_size;
@@ -200,6 +200,22 @@ void read_jamba(Keys& keys, Builder& builder) {
   }
   add_head(builder);
 }
+
+namespace {
+
+// What the conversions of the first Mamba repositories keep of their own configuration beside the keys of the library: the same sizes
+// in other words, and the padding that vocab_size has had.
+void check_mamba_spellings(Keys& keys, const Shape& s, std::string_view inner_key, std::uint64_t inner) {
+  keys.known({"fused_add_norm"});
+  keys.same("d_model", "hidden_size", s.hidden_size);
+  keys.same("n_layer", "num_hidden_layers", s.blocks);
+  keys.same("d_inner", inner_key, inner);
+  const base::json::Object* sizes = keys.object("ssm_cfg");
+  if (sizes != nullptr && !sizes->empty()) keys.wrong("ssm_cfg", "an empty object, as the sizes are the configuration's own keys");
+  if (s.vocab_size % keys.count_or("pad_vocab_size_multiple", 1) != 0) keys.wrong("pad_vocab_size_multiple", "a divisor of vocab_size " + std::to_string(s.vocab_size));
+}
+
+}  // namespace
 
 void read_mamba2(Keys& keys, Builder& builder) {
   Shape& s = builder.model.shape;
@@ -220,6 +236,7 @@ void read_mamba2(Keys& keys, Builder& builder) {
   m.conv_bias = keys.flag_or("use_conv_bias", true);
   m.norms = {1, s.hidden_size};
   if (m.heads * m.head_dim != keys.count_or("expand", 2) * s.hidden_size) keys.wrong("num_heads", "expand * hidden_size / head_dim");
+  check_mamba_spellings(keys, s, "num_heads * head_dim", m.heads * m.head_dim);
   add_embedding(builder);
   for (std::uint64_t i = 0; i < s.blocks; ++i) builder.add(mamba2_layer(m));
   add_head(builder);
@@ -237,6 +254,8 @@ void read_mamba(Keys& keys, Builder& builder) {
   Mamba1Shape m;
   m.hidden = s.hidden_size;
   m.inner = keys.count_or("intermediate_size", keys.count_or("expand", 2) * s.hidden_size);
+  check_mamba_spellings(keys, s, "intermediate_size", m.inner);
+  if (!keys.flag_or("rms_norm", true)) keys.wrong("rms_norm", "true");
   m.state = keys.count("state_size");
   m.conv_kernel = keys.count("conv_kernel");
   m.dt_rank = keys.count_or_auto("time_step_rank", (s.hidden_size + 15) / 16);

@@ -143,7 +143,7 @@ void read_kimi_linear(Keys& keys, Builder& builder) {
     }
   }
   if (std::find(kinds.begin(), kinds.end(), 0) != kinds.end()) l.fail(l.path("kda_layers") + " and full_attn_layers: expected every block from 1 to num_hidden_layers in one of them");
-  if (const base::Status status = l.finish("kimi_linear"); !status.ok()) keys.fail(status.error().message);
+  keys.finish_part(l, "kimi_linear");
   add_embedding(builder);
   for (std::uint64_t i = 0; i < s.blocks; ++i) {
     builder.add(kinds[i] == 1 ? kimi_delta_layer(delta) : latent_attention_layer(a));

@@ -133,12 +133,30 @@ struct Parts {
   json::Object outer;  // keys of a multi-modal configuration that its tower reads
 };
 
+// What is said of the objects of one configuration together.
+struct Findings {
+  std::string unknown;   // keys, in the sentences of Keys::finish()
+  std::string defaults;  // taken from the model's class
+  std::vector<std::string> taken_as_off;
+};
+
+// A mistake ends the reading; keys that are not known are gathered, so that one message names all.
+base::Status finish(Keys& keys, std::string_view model_type, Findings& findings) {
+  const base::Status status = keys.finish(model_type);
+  findings.taken_as_off.insert(findings.taken_as_off.end(), keys.taken_as_off().begin(), keys.taken_as_off().end());
+  findings.defaults += (findings.defaults.empty() || keys.defaults_taken().empty() ? "" : ", ") + keys.defaults_taken();
+  if (status.ok()) return {};
+  if (status.error().code != base::ErrorCode::kUnsupported) return status;
+  findings.unknown += (findings.unknown.empty() ? "" : "; ") + status.error().message;
+  return {};
+}
+
 bool is_ignored(const ReadOptions& options, std::string_view key) {
   return std::find(options.ignored_keys.begin(), options.ignored_keys.end(), key) != options.ignored_keys.end();
 }
 
 // Without a text_config, the language model's keys are the configuration's own.
-base::Status split_text(const json::Value& root, const MultiModal& multi, Keys& outer, Parts& parts) {
+base::Status split_text(const json::Value& root, const MultiModal& multi, Keys& outer, Parts& parts, Findings& findings) {
   const json::Value* language = root.find("text_config");
   if (language == nullptr || language->as_object() == nullptr) {
     if (language != nullptr && !language->is_null()) outer.wrong("text_config", "an object with the language model");
@@ -149,7 +167,7 @@ base::Status split_text(const json::Value& root, const MultiModal& multi, Keys& 
     parts.text_type = multi.text_type;
     return {};
   }
-  FLOPSIGHT_RETURN_IF_ERROR(outer.finish(multi.model_type));
+  FLOPSIGHT_RETURN_IF_ERROR(finish(outer, multi.model_type, findings));
   parts.text = *language->as_object();
   parts.text_path = "text_config.";
   const json::Value* tied = root.find("tie_word_embeddings");
@@ -158,7 +176,7 @@ base::Status split_text(const json::Value& root, const MultiModal& multi, Keys& 
   return {};
 }
 
-base::Result<Parts> parts_of_multi_modal(const json::Value& root, const MultiModal& multi, const ReadOptions& options) {
+base::Result<Parts> parts_of_multi_modal(const json::Value& root, const MultiModal& multi, const ReadOptions& options, Findings& findings) {
   Parts parts;
   Keys outer(*root.as_object(), "");
   outer.ignore(options.ignored_keys);
@@ -167,7 +185,7 @@ base::Result<Parts> parts_of_multi_modal(const json::Value& root, const MultiMod
                "projection_dim", "logit_scale_init_value", "ignore_index", "use_unified_vision_chunk", "video_placeholder", "media_placeholder"});
   if (outer.has("audio_config") && !is_ignored(options, "audio_config")) outer.wrong("audio_config", "null: audio towers are not counted yet");
   FLOPSIGHT_RETURN_IF_ERROR(outer.first_mistake());
-  FLOPSIGHT_RETURN_IF_ERROR(split_text(root, multi, outer, parts));
+  FLOPSIGHT_RETURN_IF_ERROR(split_text(root, multi, outer, parts, findings));
   if (find_family(parts.text_type) == nullptr) return unknown_type("text_config.model_type", parts.text_type);
   parts.outer = *root.as_object();
   if (parts.vision != nullptr) {
@@ -178,10 +196,10 @@ base::Result<Parts> parts_of_multi_modal(const json::Value& root, const MultiMod
 }
 
 // The language model and the tower of a configuration.
-base::Result<Parts> parts_of(const json::Value& root, const ReadOptions& options) {
+base::Result<Parts> parts_of(const json::Value& root, const ReadOptions& options, Findings& findings) {
   const std::string type = type_of(root);
   const auto multi = std::find_if(kMultiModal.begin(), kMultiModal.end(), [&](const MultiModal& m) { return m.model_type == type; });
-  if (multi != kMultiModal.end()) return parts_of_multi_modal(root, *multi, options);
+  if (multi != kMultiModal.end()) return parts_of_multi_modal(root, *multi, options, findings);
   Parts parts;
   if (std::find(kTowers.begin(), kTowers.end(), type) != kTowers.end()) {
     parts.vision = root.as_object();
@@ -195,15 +213,14 @@ base::Result<Parts> parts_of(const json::Value& root, const ReadOptions& options
   return parts;
 }
 
-base::Status read_tower(const Parts& parts, const ReadOptions& options, Builder& builder, std::string& defaults) {
+base::Status read_tower(const Parts& parts, const ReadOptions& options, Builder& builder, Findings& findings) {
   Keys keys(*parts.vision, parts.vision_path);
   keys.ignore(options.ignored_keys);
   keys.known({"model_type"});
   Keys outer(parts.outer, "");
   if (!read_vision(keys, outer, parts.vision_type, builder)) return unknown_type(parts.vision_path + "model_type", parts.vision_type);
   FLOPSIGHT_RETURN_IF_ERROR(outer.first_mistake());
-  defaults += (defaults.empty() || keys.defaults_taken().empty() ? "" : ", ") + keys.defaults_taken();
-  return keys.finish(parts.vision_type);
+  return finish(keys, parts.vision_type, findings);
 }
 
 }  // namespace
@@ -257,26 +274,27 @@ base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& opt
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const json::Value root, json::parse(without_infinities(text)));
   if (root.as_object() == nullptr) return base::Error{base::ErrorCode::kInvalid, "a JSON " + std::string(root.kind()) + ", expected the object of a config.json"};
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Parts parts, parts_of(root, options));
+  Findings findings;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Parts parts, parts_of(root, options, findings));
   Builder builder;
-  std::string defaults;  // taken from the model's class
   builder.model.model_type = type_of(root);
   if (!parts.text.empty()) {
     Keys keys(parts.text, parts.text_path);
     keys.ignore(options.ignored_keys);
     keys.known({"model_type"});
     find_family(parts.text_type)->read(keys, builder);
-    FLOPSIGHT_RETURN_IF_ERROR(keys.finish(parts.text_type));
-    defaults = keys.defaults_taken();
+    FLOPSIGHT_RETURN_IF_ERROR(finish(keys, parts.text_type, findings));
   }
   if (parts.vision != nullptr) {
-    FLOPSIGHT_RETURN_IF_ERROR(read_tower(parts, options, builder, defaults));
+    FLOPSIGHT_RETURN_IF_ERROR(read_tower(parts, options, builder, findings));
   } else if (!parts.outer.empty()) {
     builder.assume("the vision tower is not described, and not counted");
   }
+  if (!findings.unknown.empty()) return base::Error{base::ErrorCode::kUnsupported, findings.unknown};
   for (const std::string& key : options.ignored_keys) builder.assume("key " + base::printable(key, 80) + " is ignored, as asked");
   FLOPSIGHT_RETURN_IF_ERROR(check_size(builder.model));
-  if (!defaults.empty()) builder.assume("not given, and so the model class's defaults: " + defaults);
+  for (const std::string& key : findings.taken_as_off) builder.assume("key " + base::printable(key, 80) + " is not known and is false: nothing is counted for it");
+  if (!findings.defaults.empty()) builder.assume("not given, and so the model class's defaults: " + findings.defaults);
   return std::move(builder.model);
 }
 

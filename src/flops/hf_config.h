@@ -1,7 +1,8 @@
 #pragma once
 // A model from its Hugging Face config.json. Each family (model_type) has a reader that knows which keys decide the count; a
-// model_type that is not known, and a key that nobody knows, are refused by name: a missed key is how other calculators come to
-// count a hybrid as a transformer. Keys that leave the count alone (token ids, dropout, rotary embeddings, number formats) are
+// model_type that is not known, and keys that nobody knows, are refused by name: a missed key is how other calculators come to
+// count a hybrid as a transformer. Not so null, which is as if the key were not there, nor false where by its name it asks for
+// nothing (an assumption says so). Keys that leave the count alone (token ids, dropout, rotary embeddings, number formats) are
 // listed in config_keys.cc.
 //
 // A multi-modal configuration is one whose text_config is the language model and whose vision_config, if it is there, is the tower.
@@ -25,7 +26,7 @@ struct ReadOptions {
 };
 
 // Errors, one line with the key: kInvalid (no JSON, a value that cannot be, sizes that contradict each other), kUnsupported (a
-// model_type or key that is not known), kLimit (longer than kConfigBytesMax, more than 2^53 parameters).
+// model_type or keys that are not known), kLimit (longer than kConfigBytesMax, more than 2^53 parameters).
 // Infinity and NaN, which Python writes into JSON, are read as if the key were null.
 base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& options = {});
 

@@ -41,6 +41,17 @@ std::string with(const std::string& name, const std::string& key, const std::str
   return json::dump(outer, 0);
 }
 
+// The same with several values, each "key": value.
+std::string with_all(const std::string& name, const std::string& members) {
+  json::Object object = *json::parse(config_text(name))->as_object();
+  const json::Value more = *json::parse("{" + members + "}");
+  for (const auto& [key, value] : *more.as_object()) {
+    std::erase_if(object, [&k = key](const auto& member) { return member.first == k; });
+    object.emplace_back(key, value);
+  }
+  return json::dump(object, 0);
+}
+
 std::string refusal(const std::string& text, const ReadOptions& options = {}) {
   const auto model = read_hf_config(text, options);
   return model.ok() ? "(read)" : model.error().message;
@@ -78,6 +89,74 @@ TEST(HfConfig, what_is_not_known_is_refused_by_name) {
   for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text), said);
 }
 
+TEST(HfConfig, all_keys_that_are_not_known_are_named_at_once) {
+  EXPECT_EQ(refusal(with_all(kLlama, R"("index_topk": 8, "num_experts": 4, "house": {}, "own_null": null, "own_false": false)")),
+            "keys index_topk, num_experts and house are not known for model_type llama and might change the count");
+  // In each object of the configuration, and of the one within it.
+  std::string text = with(kVl, "speech_config", "{}");
+  text.replace(text.find("\"text_config\":{"), 15, "\"text_config\":{\"index_topk\": 8, ");
+  text.replace(text.find("\"vision_config\":{"), 17, "\"vision_config\":{\"window_size\": 8, ");
+  EXPECT_EQ(refusal(text), "key speech_config is not known for model_type qwen3_vl and might change the count; "
+                           "key text_config.index_topk is not known for model_type qwen3_vl_text and might change the count; "
+                           "key vision_config.window_size is not known for model_type qwen3_vl and might change the count");
+  EXPECT_EQ(refusal(with_all("made--MPT-70B", R"("attn_config": {"attn_type": "grouped_query_attention", "kv_n_heads": 8, "gain": 2}, "house": 1)")),
+            "keys attn_config.gain and house are not known for model_type mpt and might change the count");
+  std::string members;
+  for (int i = 10; i < 22; ++i) members += (i == 10 ? "\"k" : ", \"k") + std::to_string(i) + "\": 1";
+  EXPECT_NE(refusal(with_all(kLlama, members)).find("k20 and k21 are not known"), std::string::npos);
+  EXPECT_NE(refusal(with_all(kLlama, members + ", \"k22\": 1")).find("k20, k21 and 1 more are not known"), std::string::npos);
+}
+
+TEST(HfConfig, a_key_that_is_not_known_and_false_asks_for_nothing_and_is_told) {
+  const auto model = read_hf_config(with_all(kLlama, R"("use_house_style": false, "own_null": null)"));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(model->layers, model_of(kLlama).layers);
+  EXPECT_EQ(model->assumptions.back(), "key use_house_style is not known and is false: nothing is counted for it");
+  EXPECT_EQ(refusal(with(kLlama, "use_house_style", "true")), "key use_house_style is not known for model_type llama and might change the count");
+  // By their names, these say that something usual is not there.
+  for (const char* key : {"gated_linear_unit", "no_bias", "is_causal", "untie_embeddings", "use_shared_expert", "disable_attention"}) {
+    EXPECT_EQ(refusal(with(kLlama, key, "false")), "key " + std::string(key) + " is not known for model_type llama and might change the count");
+  }
+}
+
+TEST(HfConfig, keys_of_published_configurations_are_known_as_what_they_are) {
+  struct Case {
+    std::string name, harmless, key, refused, said;
+  };
+  const std::string phi = "made--Phi-4", mamba = "made--Mamba-130M";
+  const std::vector<Case> cases = {
+      {"made--Qwen2.5-7B", R"("use_mrope": false)", "use_mrope", "true", "key use_mrope is not known for model_type qwen2 and might change the count"},
+      {"made--Gemma-2-2B", R"("sliding_window": 4096, "sliding_window_size": 4096)", "sliding_window_size", "512", "sliding_window_size: found 512, expected sliding_window 4096"},
+      {phi, R"("interpolate_factor": 1, "lm_head_bias": false, "mlp_bias": false, "full_attn_mod": 1)", "lm_head_bias", "true", "lm_head_bias: found true, expected false"},
+      {phi, R"("full_attn_mod": 1)", "full_attn_mod", "2", "full_attn_mod: found 2, expected 1: full attention in every block"},
+      {phi, R"("mlp_bias": null)", "mlp_bias", "true", "mlp_bias: found true, expected false"},
+      {mamba, R"("fused_add_norm": true, "rms_norm": true, "ssm_cfg": {}, "pad_vocab_size_multiple": 8)", "pad_vocab_size_multiple", "7",
+       "pad_vocab_size_multiple: found 7, expected a divisor of vocab_size 50280"},
+      {mamba, R"("d_model": 768, "n_layer": 24, "d_inner": 1536)", "d_model", "1024", "d_model: found 1024, expected hidden_size 768"},
+      {mamba, R"("n_layer": 24)", "n_layer", "48", "n_layer: found 48, expected num_hidden_layers 24"},
+      {mamba, R"("d_inner": 1536)", "d_inner", "768", "d_inner: found 768, expected intermediate_size 1536"},
+      {mamba, R"("ssm_cfg": null)", "ssm_cfg", "{\"d_state\": 64}", "ssm_cfg: found object, expected an empty object, as the sizes are the configuration's own keys"},
+      {mamba, R"("rms_norm": true)", "rms_norm", "false", "rms_norm: found false, expected true"},
+      {"made--StarCoder2-3B", R"("activation_function": "gelu_pytorch_tanh", "attention_softmax_in_fp32": true, "scale_attention_softmax_in_fp32": true)", "mlp_bias", "false",
+       "key mlp_bias is not known for model_type starcoder2 and might change the count"},
+      {"ai21labs--Jamba-v0.1", R"("mamba_inner_layernorms": true)", "mamba_inner_layernorms", "1", "mamba_inner_layernorms: found 1, expected true or false"},
+  };
+  for (const Case& c : cases) {
+    const auto model = read_hf_config(with_all(c.name, c.harmless));
+    ASSERT_TRUE(model.ok()) << c.name << ": " << model.error().message;
+    EXPECT_EQ(model->layers, model_of(c.name).layers) << c.harmless;
+    EXPECT_EQ(model->assumptions, model_of(c.name).assumptions) << c.harmless;
+    EXPECT_EQ(refusal(with(c.name, c.key, c.refused)), c.said);
+  }
+  // Three vectors in each of 28 Mamba layers: of the rank 256 and twice of the state 16.
+  const auto without = read_hf_config(with("ai21labs--Jamba-v0.1", "mamba_inner_layernorms", "false"));
+  EXPECT_EQ(count_parameters(model_of("ai21labs--Jamba-v0.1")).total - count_parameters(without.value()).total, 28U * (256 + 2 * 16));
+  // The other spelling alone says the window.
+  json::Object gemma = *json::parse(with("made--Gemma-2-2B", "sliding_window", ""))->as_object();
+  gemma.emplace_back("sliding_window_size", 512.0);
+  EXPECT_EQ(read_hf_config(json::dump(gemma, 0)).value().layers, read_hf_config(with("made--Gemma-2-2B", "sliding_window", "512")).value().layers);
+}
+
 TEST(HfConfig, the_user_may_say_that_a_key_does_not_matter) {
   const auto model = read_hf_config(with(kLlama, "house_style", "3"), {{"house_style"}});
   ASSERT_TRUE(model.ok());
@@ -111,7 +190,7 @@ TEST(HfConfig, values_that_cannot_be_are_one_clear_line) {
       {with(kLlama, "hidden_size", "1e300"), "hidden_size: found 1e+300, " + whole},
       {with(kLlama, "hidden_size", "16777217"), "hidden_size: found 16777217, " + whole},
       {with(kLlama, "hidden_size", "[4096]"), "hidden_size: found array, " + whole},
-      {with(kLlama, "hidden_size", "true"), "hidden_size: found boolean, " + whole},
+      {with(kLlama, "hidden_size", "true"), "hidden_size: found true, " + whole},
       {with(kLlama, "hidden_size", ""), "hidden_size: not there, " + whole},
       {with(kLlama, "hidden_size", "null"), "hidden_size: not there, " + whole},
       {with(kLlama, "num_hidden_layers", "10001"), "num_hidden_layers: found 10001, expected a whole number from 1 to 10000"},

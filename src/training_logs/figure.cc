@@ -68,6 +68,21 @@ double prefix_scale(char c) {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
+// The size of a number whose thousands have dots, "3.800,5" or "1.234.567", at the start of the text; 0 where there is none. (Of
+// "3.800" alone nobody can tell, and it is what it is in English.)
+std::size_t dotted_thousands(std::string_view text) {
+  std::size_t at = 0, groups = 0, run = 0;
+  while (at < text.size() && digit(text[at])) ++at;
+  if (at == 0 || at > 3) return 0;
+  for (; at + 3 < text.size() && text[at] == '.' && digit(text[at + 1]) && digit(text[at + 2]) && digit(text[at + 3]); ++groups) at += 4;
+  if (groups == 0 || (at < text.size() && digit(text[at]))) return 0;
+  if (at < text.size() && text[at] == ',') {
+    while (at + 1 + run < text.size() && digit(text[at + 1 + run])) ++run;
+  }
+  if (run > 0) return at + 1 + run;
+  return groups > 1 ? at : 0;
+}
+
 }  // namespace
 
 std::optional<Unit> parse_unit(std::string_view text) {
@@ -183,6 +198,7 @@ Printed read_number(std::string_view text) {
   if (at < text.size() && text[at] == '+') ++at;
   if (at < text.size() && text[at] == '-') keep();
   const std::size_t first = at;
+  if (const std::size_t dotted = dotted_thousands(text.substr(at)); dotted > 0) return {std::nullopt, at + dotted};
   std::size_t group = 0;
   while (at < text.size() && size < 40) {
     // A comma belongs to the number where exactly three digits follow it.

@@ -202,6 +202,24 @@ TEST(TrainingLogFormats, a_decimal_comma_is_no_figure_and_not_the_part_before_it
   EXPECT_FALSE(got.steps[0].loss);
 }
 
+TEST(TrainingLogFormats, a_decimal_comma_behind_thousands_with_dots_is_no_figure_either) {
+  const auto megatron = [](const std::string& time) {
+    return read_log(" iteration        1/   1000 | consumed samples:          128 | elapsed time per iteration (ms): " + time +
+                    " | throughput per GPU (TFLOP/s/GPU): 400.1 | learning rate: 3.0E-06 | global batch size:   128 | lm loss: 1.0 | loss scale: 1.0 |\n");
+  };
+  for (const char* time : {"3.800,5", "1.234.567", "1.234.567,89", "12.345,678"}) {
+    const Reported got = megatron(time);
+    ASSERT_EQ(got.steps.size(), 1U) << time;
+    EXPECT_FALSE(got.steps[0].step_seconds) << time;
+    EXPECT_DOUBLE_EQ(*got.steps[0].flops_per_second_per_gpu, 400.1e12) << time;
+  }
+  for (const auto& [time, seconds] : {std::pair{"3800.5", 3.8005}, {"3,800.5", 3.8005}, {"3.800", 0.0038}, {"3.8005", 0.0038005}, {"3800.123", 3.800123}}) {
+    const Reported got = megatron(time);
+    ASSERT_TRUE(got.steps.size() == 1 && got.steps[0].step_seconds) << time;
+    EXPECT_DOUBLE_EQ(*got.steps[0].step_seconds, seconds) << time;
+  }
+}
+
 TEST(TrainingLogFormats, the_time_with_an_offset_is_believed_first) {
   const Reported got = one("2026-02-24T19:46:17.508Z [titan] 2026-02-24 11:46:17,508 - step: 4 tps: 1,000 mfu: 10.00%\n");
   EXPECT_EQ(units::to_rfc3339(*got.steps[0].time), "2026-02-24T19:46:17.508Z");

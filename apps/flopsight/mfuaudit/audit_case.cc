@@ -231,7 +231,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
   }
   out.gpu = a.gpu;
   out.run.device = out.catalog.find(a.gpu);
-  if (out.run.device == nullptr) out.run.unknown_device = out.catalog.not_found(a.gpu);
+  if (out.run.device == nullptr) return Error{ErrorCode::kNotFound, "--gpu " + out.catalog.not_found(a.gpu) + "; --gpu-catalog adds one"};
   FLOPSIGHT_RETURN_IF_ERROR(read_model(a, out));
   Reported settings;
   Rates rates;

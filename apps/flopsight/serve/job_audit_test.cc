@@ -108,7 +108,7 @@ TEST_F(JobAuditTest, the_command_finds_claim_and_ofu_in_the_store) {
   EXPECT_NEAR(test::number(*out, "ofu_ratio"), ofu_ratio, 1e-9);
   EXPECT_NEAR(test::number(*out, "reported.mfu_ratio"), 2.124 * ofu_ratio, 1e-9);
   EXPECT_EQ(test::number(*out, "reported.steps_used"), 10);
-  const test::Answer unknown = test::run_program({"audit", "--config", FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--GPT-2_config.json", "--gpu", "H100", "--store",
+  const test::Answer unknown = test::run_program({"audit", "--config", FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--GPT-2_config.json", "--gpu", "H100-SXM5-80GB", "--store",
                                                   folder_.path() + "/" + name_, "--job", "nobody"});
   EXPECT_EQ(unknown.exit_code, 2);
 }
