@@ -4,7 +4,8 @@
 // docs/formats/job-book.md), so that neither waits for the other, a damaged one leaves the other
 // whole, and every process of a fleet on an engine keeps its own.
 //
-// Jobs are kept by (cluster, id, start): two tellings of one are merged (schedulers/merge.h). A job
+// Jobs are kept by (cluster, id, start): two tellings of one are merged (schedulers/merge.h). A run told without a cluster is that of the only
+// cluster with its id and start, whichever was told first; where several clusters have it, it stays apart. A job
 // that has not started holds nothing and is not kept. What is put is durable when the call returns,
 // whole or not at all. A job that its scheduler stops listing without an end was over some time
 // after `told`, when it was last heard of. Errors: kLimit when the disk is full or the book is,
@@ -100,6 +101,8 @@ class JobBook {
     std::uint64_t changed = 0;
     std::uint64_t unchanged = 0;
     std::uint64_t not_started = 0;
+    std::uint64_t ambiguous = 0;  // of the added: no cluster was told, and several clusters have that id and start
+    std::string first_ambiguous;  // which, in a sentence; empty: none
   };
   // A job that is over and told again as it is known is not written: `told` stays that of its last change.
   base::Result<Put> put_jobs(std::span<const schedulers::Job> jobs, units::Instant now);

@@ -32,9 +32,13 @@ struct JobBook::PutJobs {
   Statement write;
   Statement touch;
   Statement late;
+  Statement named;
+  Statement drop;
+  Statement drop_late;
   units::Instant now;
   std::uint64_t room;  // for so many new jobs
   std::uint64_t jobs_max;
+  std::uint64_t removed = 0;  // rows that became part of another
   Put put;
 
   static Result<PutJobs> begin(Database& database, units::Instant now, std::uint64_t jobs_total, std::uint64_t jobs_max) {
@@ -45,14 +49,84 @@ struct JobBook::PutJobs {
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement touch, database.prepare("UPDATE scheduler_jobs SET told_unix_milliseconds = ? WHERE "
                                                                  "cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement late, database.prepare("INSERT OR IGNORE INTO late_jobs VALUES(?, ?, ?)"));
-    return PutJobs{std::move(find), std::move(write), std::move(touch), std::move(late), now, jobs_max - std::min(jobs_max, jobs_total), jobs_max, {}};
+    // Two are enough to know that there are several.
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement named, database.prepare("SELECT cluster FROM scheduler_jobs WHERE id = ? AND "
+                                                                 "start_unix_milliseconds = ? AND cluster NOT IN ('', ?) LIMIT 2"));
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement drop, database.prepare("DELETE FROM scheduler_jobs WHERE cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement drop_late, database.prepare("DELETE FROM late_jobs WHERE cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
+    return PutJobs{std::move(find), std::move(write), std::move(touch), std::move(late), std::move(named), std::move(drop), std::move(drop_late),
+                   now, jobs_max - std::min(jobs_max, jobs_total), jobs_max, 0, {}};
   }
 
+  // Clusters other than the job's that have a run of its id and start; two at most.
+  Result<std::vector<std::string>> other_clusters(const schedulers::Job& job) {
+    named.bind_text(1, job.id);
+    named.bind(2, job.start->unix_milliseconds);
+    named.bind_text(3, job.cluster);
+    std::vector<std::string> clusters;
+    for (;;) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, named.step());
+      if (!row) break;
+      clusters.emplace_back(named.text(0));
+    }
+    named.reset();
+    return clusters;
+  }
+
+  // `scontrol show job` never names the cluster, `sacct` may: a run without one is that of the only cluster with its id and start.
   Status one(const schedulers::Job& seen) {
     if (!seen.start) {
       ++put.not_started;
       return {};
     }
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> others, other_clusters(seen));
+    if (!seen.cluster.empty()) return others.empty() ? one_with_cluster(seen) : one_by_key(seen);
+    if (others.empty()) return one_by_key(seen);
+    if (others.size() == 1) {
+      schedulers::Job of_cluster = seen;
+      of_cluster.cluster = others.front();
+      return one_with_cluster(of_cluster);
+    }
+    const std::uint64_t added_before = put.added;
+    FLOPSIGHT_RETURN_IF_ERROR(one_by_key(seen));
+    if (put.added == added_before) return {};
+    if (put.ambiguous++ == 0) put.first_ambiguous = "job " + seen.id + ": " + others[0] + " and " + others[1] + " both have it";
+    return {};
+  }
+
+  // Of the only cluster that has it: what was told of it without a cluster becomes part of it.
+  Status one_with_cluster(const schedulers::Job& seen) {
+    schedulers::Job unnamed = seen;
+    unnamed.cluster.clear();
+    bind_key(find, 1, unnamed);
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_told_unnamed, find.step());
+    if (!is_told_unnamed) {
+      find.reset();
+      return one_by_key(seen);
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob told, told_in(find, 0));
+    find.reset();
+    for (Statement* remove : {&drop, &drop_late}) {
+      bind_key(*remove, 1, unnamed);
+      FLOPSIGHT_RETURN_IF_ERROR(remove->run());
+    }
+    schedulers::Job whole = std::move(told.job);
+    whole.cluster = seen.cluster;
+    bind_key(find, 1, seen);
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_known, find.step());
+    if (is_known) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(const ToldJob known, told_in(find, 0));
+      schedulers::merge_into(whole, known.job);
+      ++removed;
+    }
+    find.reset();
+    schedulers::merge_into(whole, seen);
+    ++put.changed;
+    FLOPSIGHT_RETURN_IF_ERROR(replace(whole, base::json::dump(schedulers::to_json(whole), 0)));
+    return note_late(whole);
+  }
+
+  Status one_by_key(const schedulers::Job& seen) {
     const std::string seen_json = base::json::dump(schedulers::to_json(seen), 0);
     bind_key(find, 1, seen);
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_known, find.step());
@@ -69,7 +143,7 @@ struct JobBook::PutJobs {
   }
 
   Status add(const schedulers::Job& job, const std::string& json) {
-    if (put.added >= room) return Error{ErrorCode::kLimit, "more than " + std::to_string(jobs_max) + " jobs in the book"};
+    if (put.added >= room + removed) return Error{ErrorCode::kLimit, "more than " + std::to_string(jobs_max) + " jobs in the book"};
     ++put.added;
     FLOPSIGHT_RETURN_IF_ERROR(replace(job, json));
     return note_late(job);
@@ -115,16 +189,18 @@ struct JobBook::PutJobs {
 Result<JobBook::Put> JobBook::put_jobs(std::span<const schedulers::Job> jobs, units::Instant now) {
   const std::scoped_lock lock(mutex_);
   Put put;
+  std::uint64_t removed = 0;
   const Status done = in_transaction(database_, [&]() -> Status {
     FLOPSIGHT_ASSIGN_OR_RETURN(PutJobs putting, PutJobs::begin(database_, now, jobs_total_, options_.jobs_max));
     for (const schedulers::Job& job : jobs) {
       FLOPSIGHT_RETURN_IF_ERROR(putting.one(job).within("job " + job.id));
     }
-    put = putting.put;
+    put = std::move(putting.put);
+    removed = putting.removed;
     return {};
   });
   FLOPSIGHT_RETURN_IF_ERROR(done);
-  jobs_total_ += put.added;
+  jobs_total_ = jobs_total_ + put.added - removed;
   return put;
 }
 

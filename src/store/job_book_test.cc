@@ -102,6 +102,52 @@ TEST_F(JobBookTest, a_requeued_job_is_two_runs_of_one_id_and_a_second_telling_is
   EXPECT_EQ(book_->runs("1", std::nullopt)->size(), 3U);
 }
 
+// sacct names the cluster, `scontrol show job` never does.
+TEST_F(JobBookTest, a_run_told_with_and_without_its_cluster_is_one_in_either_order_and_after_a_restart) {
+  for (const bool is_unnamed_first : {true, false}) {
+    const std::string id = is_unnamed_first ? "7" : "8";
+    Job named = job(id, 0), unnamed = job(id, 0);
+    named.user = "ada";
+    named.gpu_count = 8;
+    unnamed.cluster.clear();
+    unnamed.gpu_count = 8;
+    unnamed.allocations = {{{"gpu001"}, {"0", "1"}, 8}};
+    EXPECT_EQ(put({is_unnamed_first ? unnamed : named}).added, 1U);
+    open();
+    const JobBook::Put second = put({is_unnamed_first ? named : unnamed});
+    EXPECT_EQ(second.added, 0U);
+    EXPECT_EQ(second.changed, 1U);
+    EXPECT_EQ(put({named, unnamed}).unchanged, 2U);
+    open();
+    const auto runs = book_->runs(id, std::nullopt);
+    ASSERT_EQ(runs->size(), 1U);
+    EXPECT_EQ(runs->front().job.cluster, "c1");
+    EXPECT_EQ(runs->front().job.user, "ada");
+    EXPECT_EQ(runs->front().job.allocations, unnamed.allocations);
+    EXPECT_EQ(book_->counts()->first, is_unnamed_first ? 1U : 2U);
+  }
+  const auto late = book_->late_jobs(10);
+  ASSERT_EQ(late->size(), 2U) << "and are attributed once";
+  EXPECT_EQ(late->front().job.cluster, "c1");
+  Job requeued = job("7", 500);
+  requeued.cluster.clear();
+  EXPECT_EQ(put({requeued}).added, 1U) << "another start is another run";
+}
+
+TEST_F(JobBookTest, a_run_without_a_cluster_that_several_clusters_have_stays_apart_and_is_said_once) {
+  Job other = job("7", 0), unnamed = job("7", 0);
+  other.cluster = "c2";
+  unnamed.cluster.clear();
+  const JobBook::Put told = put({job("7", 0), other, unnamed});
+  EXPECT_EQ(told.added, 3U);
+  EXPECT_EQ(told.ambiguous, 1U);
+  EXPECT_EQ(told.first_ambiguous, "job 7: c1 and c2 both have it");
+  const JobBook::Put again = put({job("7", 0), other, unnamed});
+  EXPECT_EQ(again.unchanged, 3U);
+  EXPECT_EQ(again.ambiguous, 0U);
+  EXPECT_EQ(book_->runs("7", std::nullopt)->size(), 3U);
+}
+
 TEST_F(JobBookTest, told_again_a_job_that_is_over_is_not_written_and_one_that_runs_was_heard_of) {
   Job over = job("over", 0, 100);
   over.user = "ada";

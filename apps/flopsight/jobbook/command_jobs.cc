@@ -104,6 +104,10 @@ int run_import(const JobsArguments& a, const Env& env) {
     }();
     if (!kept.ok()) return fail(kept.error(), env);
   }
+  if (put.ambiguous > 0) {
+    env.err << "flopsight jobs: " << put.ambiguous << " runs without a cluster are counted apart, since several clusters have that id and start ("
+            << put.first_ambiguous << "); --cluster says whose they are\n";
+  }
   if (a.json) {
     Array jobs;
     for (const schedulers::Job& job : parsed.jobs) jobs.push_back(schedulers::to_json(job));

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "serve/job_answers.h"
+#include "serve/job_audit.h"
 #include "serve/test_ingest.h"
 
 namespace flopsight::app {
@@ -115,6 +116,14 @@ TEST_F(AuditRoundsTest, what_did_not_change_waits_an_hour_and_new_steps_do_not) 
   EXPECT_EQ(rounds_->health().findings.size(), 1U);
   round(2400 + 2 * 86'400);
   EXPECT_TRUE(rounds_->health().findings.empty()) << "of the last day";
+}
+
+TEST_F(AuditRoundsTest, steps_of_a_time_without_ofu_are_undecided) {
+  tell();
+  report(0.01, 1800);
+  round(2600);
+  EXPECT_EQ(verdict(), "undecided");
+  EXPECT_NE(jobs_->book().audit("train-0", "a")->value().evidence_json.find(kNoOfu), std::string::npos);
 }
 
 TEST_F(AuditRoundsTest, what_was_found_is_known_after_a_restart) {

@@ -1,5 +1,7 @@
 #include "serve/job_audit.h"
 
+#include <algorithm>
+
 #include "audit/told_model.h"
 #include "base/json.h"
 #include "serve/job_answers.h"
@@ -10,6 +12,7 @@ namespace flopsight::app {
 namespace {
 
 constexpr std::size_t kKnownMax = 64;
+constexpr units::Seconds kShortestTime{60};  // that OFU is taken over
 std::string figure(const std::optional<double>& value) { return value ? base::json::number_text(*value) + " " : "- "; }
 
 }  // namespace
@@ -17,10 +20,16 @@ std::string figure(const std::optional<double>& value) { return value ? base::js
 base::Result<std::optional<double>> ofu_while_reported(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                                        const analysis::JobAnswer& job, const std::string& id, const Caller& caller) {
   const auto& reported = job.reported;
-  if (!reported || !reported->first || !reported->last || *reported->last <= *reported->first) return job.summary.ofu_ratio;
+  if (!reported || !reported->first || !reported->last) return job.summary.ofu_ratio;
+  units::Window window{*reported->first, *reported->last};
+  // One step, which ended at its time.
+  if (window.end <= window.start) window.start = window.start - units::Seconds(std::max(kShortestTime.value, reported->step_seconds.value_or(0)));
   samples::QualityLog unused;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const analysis::JobAnswer then, answer_known_job(reader, jobs, settings, id, {*reported->first, *reported->last}, caller, unused));
-  return then.summary.ofu_ratio ? then.summary.ofu_ratio : job.summary.ofu_ratio;
+  const auto then = answer_known_job(reader, jobs, settings, id, window, caller, unused);
+  // Not seen at all in that time. What was measured at another time is not put in its place: the job may have done something else then.
+  if (!then.ok() && then.error().code == base::ErrorCode::kNotFound) return std::optional<double>();
+  if (!then.ok()) return then.error();
+  return then->summary.ofu_ratio;
 }
 
 base::Result<std::optional<audit::Audit>> JobAudits::audit(store::Reader& reader, JobService& jobs, const AnswerSettings& settings,
@@ -49,6 +58,7 @@ base::Result<std::optional<audit::Audit>> JobAudits::audit(store::Reader& reader
   if (job.summary.gpu_count > 0) run.layout.gpus = job.summary.gpu_count;
   audit::Audit audit = audit::audit(run, claim, {ofu, false}, catalog);
   audit.assumptions.insert(audit.assumptions.begin(), "model: " + known_model->from);
+  if (!ofu) audit.missing.insert(audit.missing.begin(), kNoOfu);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (known_.size() >= kKnownMax) known_.clear();
   known_[id] = {asked, audit};

@@ -17,9 +17,13 @@
 
 namespace flopsight::app {
 
-// OFU of a job from its first reported step to its last, or of the whole window where steps have no times.
+// OFU of a job from its first reported step to its last, or of the whole window where steps have no times. Nothing where none was measured
+// in that time.
 base::Result<std::optional<double>> ofu_while_reported(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                                        const analysis::JobAnswer& job, const std::string& id, const Caller& caller);
+
+// What an audit without it says is missing.
+inline constexpr const char* kNoOfu = "no OFU at the time of the steps: no GPU of the job was measured then";
 
 // Where what the job reports is found wrong: the quality entry mfu_discrepancy.
 void note_discrepancy(const analysis::JobAnswer& job, samples::QualityLog& quality);

@@ -44,12 +44,12 @@ class JobAuditTest : public testing::Test, public test::IngestHarness {
     EXPECT_TRUE(answer.ok());
     return std::move(answer).value();
   }
-  void report(double mfu_ratio) {
+  void report(double mfu_ratio, double from_seconds = 0) {
     std::vector<training_logs::Step> steps;
     for (int i = 0; i < 10; ++i) {
       training_logs::Step step;
       step.step = i;
-      step.time = test::after(60.0 * i);
+      step.time = test::after(60.0 * i + from_seconds);
       step.mfu_ratio = mfu_ratio;
       steps.push_back(step);
     }
@@ -78,6 +78,19 @@ TEST_F(JobAuditTest, a_job_is_audited_once_its_model_and_its_mfu_are_known) {
   EXPECT_EQ(wrong->hypotheses.front().hypothesis.id, "latent_ignored");
   EXPECT_NEAR(*wrong->own_peak_flops_per_second, 989.4e12, 1e11);
   EXPECT_EQ(audited()->summary, wrong->summary);
+}
+
+// The job ran and was not sampled while it reported; later it was.
+TEST_F(JobAuditTest, ofu_of_another_time_than_that_of_the_steps_is_not_compared_with_them) {
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192, "precision": "bf16", "recompute": "none")"), now_).ok());
+  report(0.01, 1800);
+  const analysis::JobAnswer asked = job();
+  ASSERT_TRUE(asked.summary.ofu_ratio) << "in the window there is one";
+  const auto audit = audited();
+  ASSERT_TRUE(audit);
+  EXPECT_FALSE(audit->ofu_ratio);
+  EXPECT_EQ(audit->verdict, audit::Verdict::kUndecided);
+  EXPECT_EQ(audit->missing.front(), kNoOfu);
 }
 
 TEST_F(JobAuditTest, a_model_is_kept_over_a_restart_and_told_without_a_namespace) {

@@ -101,7 +101,8 @@ Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
     units::Instant end = run.end.value_or(window.end);
     if (!run.end && is_gone(run.cluster, run.told)) end = std::max(run.told, run.start);
     if (end <= window.start) continue;
-    if (out.empty() || out.back().holder.job != run.id || out.back().holder.name_space != run.cluster) {
+    const bool is_first = out.empty() || out.back().holder.job != run.id || out.back().holder.name_space != run.cluster;
+    if (is_first) {
       Held& job = out.emplace_back();
       job.holder.job = run.id;
       job.holder.name_space = run.cluster;
@@ -111,8 +112,10 @@ Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
     Held& job = out.back();
     job.holder.user = run.user;
     job.holder.team = run.account;
+    // Tellings that differ in a start are still one job, which holds its GPUs once.
+    const units::Instant from = std::max({run.start, window.start, is_first ? run.start : job.last});
+    const double held_seconds = (std::min(end, window.end) - from).value;
     job.last = std::max(job.last, end);
-    const double held_seconds = (std::min(end, window.end) - std::max(run.start, window.start)).value;
     job.is_mig = job.is_mig || run.is_mig;
     job.gpu_count_max = std::max(job.gpu_count_max, run.gpu_count.value_or(0));
     if (!run.gpu_count || run.is_mig) job.gpu_seconds.reset();

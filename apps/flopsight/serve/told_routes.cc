@@ -47,12 +47,12 @@ ServerResponse Routes::tell_jobs(const ServerRequest& request) {
   }
   const auto put = jobs_.tell(jobs, now_());
   if (!put.ok()) return not_kept(put.error());
-  return json(base::json::dump(Object{{"added", put->added},
-                                      {"changed", put->changed},
-                                      {"unchanged", put->unchanged},
-                                      {"not_started", put->not_started}},
-                               0) +
-              "\n");
+  Object answer{{"added", put->added}, {"changed", put->changed}, {"unchanged", put->unchanged}, {"not_started", put->not_started}};
+  if (put->ambiguous > 0) {
+    answer.emplace_back("ambiguous", put->ambiguous);
+    answer.emplace_back("first_ambiguous", put->first_ambiguous);
+  }
+  return json(base::json::dump(std::move(answer), 0) + "\n");
 }
 
 ServerResponse Routes::tell_mfu(const ServerRequest& request) {

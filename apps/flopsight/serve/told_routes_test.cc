@@ -69,6 +69,24 @@ TEST_F(Telling, jobs_are_kept_and_the_same_again_is_no_news) {
   EXPECT_EQ(records->at(0).rule, "api");
 }
 
+TEST_F(Telling, a_job_told_with_and_without_its_cluster_holds_its_gpus_once) {
+  const std::string named = R"([{"cluster": "c1", "id": 7, "hosts": "n1", "gpu_count": 2, "start": 1699990000, "end": 1699993600}])";
+  const std::string unnamed = R"([{"id": 7, "hosts": "n1", "gpus": ["0-1"], "gpu_count": 2, "start": 1699990000}])";
+  const std::string shifted = R"([{"cluster": "c1", "id": 7, "hosts": "n1", "gpu_count": 2, "start": 1699990060, "end": 1699993600}])";
+  for (const std::string& told : {unnamed, named, unnamed, shifted}) EXPECT_EQ(post("/api/v1/jobs", told).status, 200);
+  const units::Window window{units::Instant{1'699'980'000'000}, units::Instant{1'700'000'000'000}};
+  const auto held = jobs_->held(window);
+  ASSERT_TRUE(held.ok());
+  ASSERT_EQ(held->size(), 1U);
+  EXPECT_EQ(held->front().holder.name_space, "c1");
+  EXPECT_DOUBLE_EQ(held->front().gpu_seconds.value_or(0), 2 * 3600.0) << "also where two tellings differ in the start";
+}
+
+TEST_F(Telling, a_run_whose_cluster_cannot_be_known_is_said) {
+  post("/api/v1/jobs", R"([{"cluster": "c1", "id": 7, "hosts": "n1", "start": 1699990000}, {"cluster": "c2", "id": 7, "hosts": "n1", "start": 1699990000}])");
+  EXPECT_THAT(post("/api/v1/jobs", R"([{"id": 7, "hosts": "n1", "start": 1699990000}])").body, HasSubstr("\"ambiguous\":1,\"first_ambiguous\":\"job 7: c1 and c2 both have it\""));
+}
+
 TEST_F(Telling, a_wrong_job_is_told_where_and_keeps_nothing) {
   const ServerResponse response = post("/api/v1/jobs", R"([{"id": "1", "start": 1}, {"id": "2", "start": "noon"}])");
   EXPECT_EQ(response.status, 400);
