@@ -24,3 +24,30 @@ function(flopsight_embed OUT_VAR FILE SYMBOL)
   endif()
   set(${OUT_VAR} ${out} PARENT_SCOPE)
 endfunction()
+
+# flopsight_embed_bytes(OUT_VAR FILE SYMBOL): the same for a file of any bytes, which the assembler takes as they are; without the file,
+# nothing is in it. FILE may come and go: whoever calls lists it in a glob with CONFIGURE_DEPENDS.
+function(flopsight_embed_bytes OUT_VAR FILE SYMBOL)
+  get_filename_component(stem ${FILE} NAME_WE)
+  set(out ${CMAKE_BINARY_DIR}/generated/${stem}_embedded.cc)
+  set(head "// Generated; do not edit.\n#include <string_view>\nnamespace flopsight::embedded {\nextern const std::string_view ${SYMBOL};\n")
+  if(EXISTS ${FILE})
+    set(text "${head}}
+__asm__(\".pushsection .rodata\\n.global flopsight_${SYMBOL}_begin\\n.global flopsight_${SYMBOL}_end\\n\"
+        \"flopsight_${SYMBOL}_begin:\\n.incbin \\\"${FILE}\\\"\\nflopsight_${SYMBOL}_end:\\n.byte 0\\n.popsection\\n\");
+extern \"C\" const char flopsight_${SYMBOL}_begin[], flopsight_${SYMBOL}_end[];
+const std::string_view flopsight::embedded::${SYMBOL}(flopsight_${SYMBOL}_begin,
+                                                    static_cast<std::size_t>(flopsight_${SYMBOL}_end - flopsight_${SYMBOL}_begin));\n")
+  else()
+    set(text "${head}const std::string_view ${SYMBOL};\n}\n")
+  endif()
+  if(EXISTS ${out})
+    file(READ ${out} before)
+  else()
+    set(before "")
+  endif()
+  if(NOT before STREQUAL text)
+    file(WRITE ${out} "${text}")
+  endif()
+  set(${OUT_VAR} ${out} PARENT_SCOPE)
+endfunction()

@@ -10,6 +10,7 @@ LAYERS = "# who\nbase   :\nunits  :\nwire   : base units\nmodel  : units\n"
 CMAKE = "add_module(base)\nadd_module(units)\nadd_module(wire LIBS z)\nadd_module(model)\n"
 SKELETON = {"src/LAYERS": LAYERS, "CMakeLists.txt": CMAKE}
 PACKAGES = "build g++ # compiler\n"
+WEB_LAYERS = "base :\napi : base\ncharts : base\npages : base api charts\n"
 SLASH = "/"  # keeps the forbidden words of the samples out of this file
 LONG = "int f() {\n" + "  g();\n" * 70 + "}\n"
 LONG_PYTHON = "def f():\n" + "    g()\n" * 70
@@ -52,6 +53,20 @@ SAMPLES = {
         [{tidy.PACKAGES: "# text\n" + PACKAGES, tidy.DEPENDENCIES: "| `g++` | compiler |\n"}],
         [{tidy.PACKAGES: PACKAGES, tidy.DEPENDENCIES: "| `cmake` | |\n"},
          {tidy.PACKAGES: PACKAGES}]),
+    "web": (
+        [{"web/LAYERS": WEB_LAYERS, "web/src/pages/a.ts": 'import { h } from "../base/dom";\nimport * as api from "../api/client";\n// innerHTML\n'},
+         {"web/LAYERS": WEB_LAYERS, "web/src/api/client.ts": 'const url = "http://x"; fetch(url);\n'},
+         {"web/LAYERS": WEB_LAYERS, "web/src/app.ts": 'import { p } from "./pages/all";\n'},
+         {"web/package.json": '{"dependencies": {"uplot": "1"}}', tidy.DEPENDENCIES: "| `uplot` | |\n"}],
+        [{"web/LAYERS": WEB_LAYERS, "web/src/base/a.ts": 'import { x } from "../pages/a";\n'},
+         {"web/LAYERS": WEB_LAYERS, "web/src/pages/a.ts": 'import {\n  x,\n} from "../app";\n'},
+         {"web/LAYERS": WEB_LAYERS, "web/src/other/a.ts": "\n"},
+         {"web/LAYERS": WEB_LAYERS, "web/src/pages/a.ts": "element.innerHTML = name;\n"},
+         {"web/LAYERS": WEB_LAYERS, "web/src/pages/a.ts": "await fetch(url);\n"},
+         {"web/LAYERS": WEB_LAYERS, "web/src/pages/a.ts": 'import uPlot from "uplot";\n'},
+         {"web/LAYERS": WEB_LAYERS, "web/src/pages/a.ts": "value.toFixed(2);\n"},
+         {"web/LAYERS": WEB_LAYERS, "web/src/pages/a.ts": "const x: any = 1;\n"},
+         {"web/package.json": '{"devDependencies": {"left-pad": "1"}}'}]),
     "pure": (
         [{"src/wire/a.cc": '// no getenv here\nconst char* k = "std::cout";\nstd::snprintf(b, 3, "x");\n'},
          {"src/wire/a.cc": "int idle_time(int x);\nauto t = sample.time(0);\nint operand(int);\n"},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/tally_internal.h"
+#include "base/median.h"
 #include "rollups/stored.h"
 #include "units/milliseconds.h"
 
@@ -91,6 +92,12 @@ JobSeries series_of(const std::vector<std::pair<units::Instant, std::pair<Cell, 
     series.gpu_count.push_back(totals.allocated_seconds > 0
                                    ? std::optional(totals.allocated_seconds / step.value)
                                    : std::nullopt);
+    const rollups::Surroundings& around = totals.surroundings;
+    const auto bytes_per_second = [&](double bytes) {
+      return bytes > 0 ? ratio(bytes, totals.allocated_seconds) : std::nullopt;
+    };
+    series.nvlink_bytes_per_second.push_back(bytes_per_second(around.nvlink_tx_bytes + around.nvlink_rx_bytes));
+    series.pcie_bytes_per_second.push_back(bytes_per_second(around.pcie_tx_bytes + around.pcie_rx_bytes));
     series.ofu_ratio_p5.push_back(spread.percentile(0.05));
     series.ofu_ratio_p50.push_back(spread.percentile(0.5));
     series.ofu_ratio_p95.push_back(spread.percentile(0.95));
@@ -99,6 +106,22 @@ JobSeries series_of(const std::vector<std::pair<units::Instant, std::pair<Cell, 
                                                                       samples::AbsentReason::kNotSeen)));
   }
   return series;
+}
+
+void add_reported(JobSeries& series, std::span<const training_logs::Step> steps) {
+  series.reported_mfu_ratio.assign(series.time.size(), std::nullopt);
+  if (series.time.empty()) return;
+  std::vector<std::vector<double>> said(series.time.size());
+  const std::int64_t first = series.time.front().unix_milliseconds;
+  const std::int64_t length = milliseconds(series.step);
+  for (const training_logs::Step& step : steps) {
+    if (!step.time || !step.mfu_ratio || step.excluded || step.time->unix_milliseconds < first) continue;
+    const auto at = static_cast<std::size_t>((step.time->unix_milliseconds - first) / length);
+    if (at < said.size()) said[at].push_back(*step.mfu_ratio);
+  }
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (!said[i].empty()) series.reported_mfu_ratio[i] = base::median(std::move(said[i]));
+  }
 }
 
 }  // namespace flopsight::analysis

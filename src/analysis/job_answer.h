@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "jobs/audit_finding.h"
 #include "rollups/cell.h"
 #include "schedulers/job.h"
+#include "training_logs/report.h"
 
 namespace flopsight::analysis {
 
@@ -72,14 +74,29 @@ struct JobSeries {
   std::vector<std::optional<double>> coverage_ratio;
   std::vector<std::optional<double>> power_watts;  // mean of one GPU
   std::vector<std::optional<double>> gpu_count;    // mean over the step
+  // Sent and received, mean of one GPU; absent where nothing was counted, as the rollups do not tell an idle link from an uncounted one.
+  std::vector<std::optional<double>> nvlink_bytes_per_second;
+  std::vector<std::optional<double>> pcie_bytes_per_second;
   std::vector<std::optional<double>> ofu_ratio_p5;
   std::vector<std::optional<double>> ofu_ratio_p50;
   std::vector<std::optional<double>> ofu_ratio_p95;
+  std::vector<std::optional<double>> reported_mfu_ratio;  // median of the steps in it; add_reported()
   std::vector<std::string> absent_reason;  // why most of the step is unmeasured; empty: nothing is
 };
 
 // Steps of the window without a cell have no values and the reason not_seen. `cells` ascending in time.
 JobSeries series_of(const std::vector<std::pair<units::Instant, std::pair<rollups::Cell, rollups::Spread>>>& cells,
                     units::Window window, units::Seconds step);
+
+// What the job said of itself, into the steps in which it said it. Steps without a time, and excluded ones, have no place there.
+void add_reported(JobSeries& series, std::span<const training_logs::Step> steps);
+
+// The course of one GPU, whoever held it.
+struct GpuCourse {
+  samples::GpuIdentity gpu;
+  std::string model;              // catalogue name; empty: unknown
+  std::vector<std::string> jobs;  // that the caller may see, in order of name
+  JobSeries series;               // without percentiles
+};
 
 }  // namespace flopsight::analysis

@@ -10,26 +10,18 @@ std::int64_t ceil_to(std::int64_t value, std::int64_t step) { return (value + st
 
 }  // namespace
 
-base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window, std::optional<JobId> job) {
-  const std::int64_t slot = milliseconds(slot_seconds_);
-  window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
-  std::map<std::pair<GpuId, JobId>, rollups::Cell> merged;
+base::Status SqliteStore::for_gpu_cells(const GpuChoice& choice, units::Window window,
+                                        const std::function<void(const GpuCell&)>& sink) {
   const Part part{0, window};
   std::vector<FoundBlock> found;
-  const auto take = [&](const BlockRow& block, std::size_t) -> base::Status {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells,
-                               decode_gpu_block(block.bytes, units::Seconds(static_cast<double>(block.slot_seconds))));
-    for (const GpuCell& cell : cells) {
-      if (!window.contains(cell.slot_start) || (job && cell.job != *job)) continue;
-      merged[{cell.gpu, cell.job}].merge(cell.cell);
-    }
-    return {};
-  };
-  if (job) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Held> spans, held(job, window));
+  if (choice.job || choice.gpus) {
     std::vector<std::int64_t> groups;
-    for (const Held& span : spans) {
-      for (const GpuId gpu : span.gpus) groups.push_back(gpu / kGroupSize);
+    const auto take_group = [&](GpuId gpu) { groups.push_back(gpu / kGroupSize); };
+    if (choice.gpus) {
+      std::for_each(choice.gpus->begin(), choice.gpus->end(), take_group);
+    } else {
+      FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Held> spans, held(choice.job, window));
+      for (const Held& span : spans) std::for_each(span.gpus.begin(), span.gpus.end(), take_group);
     }
     std::sort(groups.begin(), groups.end());
     groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
@@ -39,7 +31,25 @@ base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window
   } else {
     FLOPSIGHT_RETURN_IF_ERROR(find_blocks(BlockKind::kGpu, 0, part, std::nullopt, found));
   }
-  FLOPSIGHT_RETURN_IF_ERROR(read_found(std::move(found), take));
+  return read_found(std::move(found), [&](const BlockRow& block, std::size_t) -> base::Status {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells,
+                               decode_gpu_block(block.bytes, units::Seconds(static_cast<double>(block.slot_seconds))));
+    for (const GpuCell& cell : cells) {
+      if (!window.contains(cell.slot_start) || (choice.job && cell.job != *choice.job)) continue;
+      if (choice.gpus && !std::binary_search(choice.gpus->begin(), choice.gpus->end(), cell.gpu)) continue;
+      sink(cell);
+    }
+    return {};
+  });
+}
+
+base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window, std::optional<JobId> job) {
+  const std::int64_t slot = milliseconds(slot_seconds_);
+  window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
+  std::map<std::pair<GpuId, JobId>, rollups::Cell> merged;
+  FLOPSIGHT_RETURN_IF_ERROR(for_gpu_cells({job, std::nullopt}, window, [&](const GpuCell& cell) {
+    merged[{cell.gpu, cell.job}].merge(cell.cell);
+  }));
   std::vector<GpuTotal> totals;
   for (auto& [key, cell] : merged) {
     // What was nobody's and is a job's now.

@@ -77,6 +77,10 @@ class SqliteStore : public Store {
   base::Result<std::vector<JobTotal>> job_sums(units::Window window) override { return sums_of(window, std::nullopt); }
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
   base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) override;
+  base::Result<std::vector<GpuCell>> gpu_series(const GpuChoice& choice, units::Window window, units::Seconds step) override;
+  base::Result<std::vector<std::pair<units::Instant, rollups::Cell>>> fleet_series(
+      units::Window window, units::Seconds step, const std::function<bool(JobId)>& wanted) override;
+  base::Result<std::vector<GpuRecord>> find_gpus(const GpuLookup& lookup, units::Window window) override;
   base::Result<std::vector<JobRecord>> jobs() override;
   base::Result<std::vector<GpuRecord>> gpus() override;
   base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) override;
@@ -157,6 +161,8 @@ class SqliteStore : public Store {
   base::Status for_job_columns(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
                                const std::function<void(std::int64_t, const JobColumns&, units::Window)>& sink);
   base::Result<std::vector<JobTotal>> sums_of(units::Window window, std::optional<JobId> job);
+  // Every cell of the chosen GPUs in a window of whole slots, in no order.
+  base::Status for_gpu_cells(const GpuChoice& choice, units::Window window, const std::function<void(const GpuCell&)>& sink);
   base::Status for_job_spreads(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
                                const std::function<void(JobSpread)>& sink);
 

@@ -73,6 +73,21 @@ struct Member {
   std::vector<GpuId> gpus;   // that it had in the window: distinct, ascending
 };
 
+// Which GPUs a question is about: of one job, and then its time only; or some by number; or all.
+struct GpuChoice {
+  std::optional<JobId> job;
+  std::optional<std::vector<GpuId>> gpus;  // ascending
+};
+
+// What GPUs are looked for by: the first that is not empty. Names are compared whole, `part` as a piece of a host's name or of a UUID, in
+// any case.
+struct GpuLookup {
+  std::string host;
+  std::string uuid;
+  std::string part;
+  std::size_t gpus_max = 10'000;  // that are found at most
+};
+
 struct StoreSize {
   std::uint64_t bytes = 0;
   std::uint64_t gpu_cells = 0;
@@ -107,6 +122,13 @@ class Reader {
   virtual base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) = 0;
   // GPUs that gpu_totals() has named.
   virtual base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) = 0;
+  // The same in steps (a multiple of the slot), ascending by time, then by GPU and job.
+  virtual base::Result<std::vector<GpuCell>> gpu_series(const GpuChoice& choice, units::Window window, units::Seconds step);
+  // All jobs that `wanted` takes together, 0 for what nobody held; ascending steps that have anything.
+  virtual base::Result<std::vector<std::pair<units::Instant, rollups::Cell>>> fleet_series(
+      units::Window window, units::Seconds step, const std::function<bool(JobId)>& wanted);
+  // GPUs by name; those with time in the window, where only a question to it can tell.
+  virtual base::Result<std::vector<GpuRecord>> find_gpus(const GpuLookup& lookup, units::Window window);
   // Ascending by job; of one job when given, also when it had nothing in the window.
   virtual base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) = 0;
   // Something in it does not exist.
@@ -115,6 +137,9 @@ class Reader {
   // are good for one question.
   virtual std::optional<std::uint64_t> names_version() const { return std::nullopt; }
 };
+
+// Whether a GPU is one of those that are looked for.
+bool is_looked_for(const GpuLookup& lookup, const samples::GpuIdentity& gpu);
 
 class Store : public Reader {
  public:

@@ -117,9 +117,12 @@ std::string series_json(const AnswerHead& head, const std::string& id, const ana
   out.emplace_back("coverage_ratio", column(series.coverage_ratio));
   out.emplace_back("power_watts", column(series.power_watts));
   out.emplace_back("gpu_count", column(series.gpu_count));
+  out.emplace_back("nvlink_bytes_per_second", column(series.nvlink_bytes_per_second));
+  out.emplace_back("pcie_bytes_per_second", column(series.pcie_bytes_per_second));
   out.emplace_back("ofu_ratio_p5", column(series.ofu_ratio_p5));
   out.emplace_back("ofu_ratio_p50", column(series.ofu_ratio_p50));
   out.emplace_back("ofu_ratio_p95", column(series.ofu_ratio_p95));
+  out.emplace_back("reported_mfu_ratio", column(series.reported_mfu_ratio));
   Array reasons;
   for (const std::string& reason : series.absent_reason) reasons.push_back(text_or_null(reason));
   out.emplace_back("absent_reason", std::move(reasons));

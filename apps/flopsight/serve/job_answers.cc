@@ -294,14 +294,25 @@ Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, cons
   return answer;
 }
 
-Result<analysis::JobSeries> answer_series(store::Reader& reader, const FoundJob& found, units::Window window, units::Seconds step) {
+Result<analysis::JobSeries> answer_series(store::Reader& reader, JobService* jobs, const FoundJob& found, units::Window window,
+                                          units::Seconds step) {
   std::vector<std::pair<units::Instant, std::pair<rollups::Cell, rollups::Spread>>> cells;
   for (const JobId job : found.jobs) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> series, reader.job_series(job, window, step));
     for (const store::JobCell& cell : series) cells.push_back({cell.slot_start, {cell.cell, cell.spread}});
   }
   std::stable_sort(cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return analysis::series_of(cells, window, step);
+  analysis::JobSeries series = analysis::series_of(cells, window, step);
+  std::vector<training_logs::Step> steps;
+  if (jobs != nullptr) {
+    std::vector<samples::Holder> holders = {found.holder};
+    for (const JobId job : found.jobs) {
+      if (!is_same_job(reader.holder(job), found.holder)) holders.push_back(reader.holder(job));
+    }
+    FLOPSIGHT_ASSIGN_OR_RETURN(steps, jobs->reported_steps_of(holders, window));
+  }
+  analysis::add_reported(series, steps);
+  return series;
 }
 
 Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Reader& reader, const AnswerSettings& settings, const FoundJob& found,

@@ -41,7 +41,8 @@ struct FoundJob {
 base::Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                       const std::string& id, units::Window window, const Caller& caller);
 
-base::Result<analysis::JobSeries> answer_series(store::Reader& reader, const FoundJob& found, units::Window window,
+// With what the job reported of itself where `jobs` is given.
+base::Result<analysis::JobSeries> answer_series(store::Reader& reader, JobService* jobs, const FoundJob& found, units::Window window,
                                                 units::Seconds step);
 base::Result<std::vector<analysis::GpuRow>> answer_job_gpus(store::Reader& reader, const AnswerSettings& settings,
                                                             const FoundJob& found, units::Window window,

@@ -98,7 +98,7 @@ TEST_F(KnownJobs, pods_of_one_owner_are_one_job_now_and_after_a_restart) {
     const auto found = find_known_job(*store, jobs_.get(), settings_, "llama@a", kHour, kEverybody);
     ASSERT_TRUE(found.ok());
     EXPECT_EQ(answer_job_gpus(*store, settings_, *found, kHour, quality_)->size(), 3U);
-    const auto series = answer_series(*store, *found, kHour, units::Seconds(60));
+    const auto series = answer_series(*store, nullptr, *found, kHour, units::Seconds(60));
     ASSERT_TRUE(series.ok());
     EXPECT_NEAR(*series->gpu_count[5], 3, 1e-6);
     // The owner's exporter may be gone by now: what it told is kept.

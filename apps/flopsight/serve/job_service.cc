@@ -220,16 +220,38 @@ Result<std::map<std::string, JobService::Source>> JobService::sources_of(std::sp
   return sources;
 }
 
-Result<std::optional<analysis::Reported>> JobService::reported_of(std::span<const samples::Holder> holders,
-                                                                  units::Window window) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const auto sources, sources_of(holders, window));
-  std::optional<analysis::Reported> best;
+namespace {
+
+struct Best {
+  const JobService::Source* source = nullptr;
+  analysis::Reported reported;
+};
+
+// The source with an MFU and the most steps that count.
+std::optional<Best> best_of(const std::map<std::string, JobService::Source>& sources) {
+  std::optional<Best> best;
   const auto rank = [](const analysis::Reported& reported) { return std::pair(reported.mfu_ratio.has_value(), reported.steps_used); };
   for (const auto& [name, source] : sources) {
     analysis::Reported reported = analysis::reported_of(name, source.format, source.steps);
-    if (!best || rank(reported) > rank(*best)) best = std::move(reported);
+    if (!best || rank(reported) > rank(best->reported)) best = Best{&source, std::move(reported)};
   }
   return best;
+}
+
+}  // namespace
+
+Result<std::optional<analysis::Reported>> JobService::reported_of(std::span<const samples::Holder> holders,
+                                                                  units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto sources, sources_of(holders, window));
+  auto best = best_of(sources);
+  return best ? std::optional(std::move(best->reported)) : std::nullopt;
+}
+
+Result<std::vector<training_logs::Step>> JobService::reported_steps_of(std::span<const samples::Holder> holders,
+                                                                       units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const auto sources, sources_of(holders, window));
+  const auto best = best_of(sources);
+  return best ? best->source->steps : std::vector<training_logs::Step>();
 }
 
 }  // namespace flopsight::app

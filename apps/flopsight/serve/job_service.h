@@ -88,6 +88,8 @@ class JobService {
     std::vector<training_logs::Step> steps;
   };
   base::Result<std::map<std::string, Source>> sources_of(std::span<const samples::Holder> holders, units::Window window);
+  // The steps of which reported_of tells; none where nobody said anything.
+  base::Result<std::vector<training_logs::Step>> reported_steps_of(std::span<const samples::Holder> holders, units::Window window);
   base::Result<std::vector<store::Reporter>> reporters(units::Window window) {
     return book_->reporters(window);
   }

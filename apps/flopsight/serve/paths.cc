@@ -1,11 +1,17 @@
 #include "serve/paths.h"
 
+#include "serve/page.h"
+
 namespace flopsight::app {
 namespace {
 
 constexpr PathRule kPaths[] = {
     {"POST", "/api/v1/write", "", Role::kIngest},
     {"GET", "/api/v1/fleet", "", Role::kRead},
+    {"GET", "/api/v1/fleet/series", "", Role::kRead},
+    {"GET", "/api/v1/gpus", "", Role::kRead},
+    {"GET", "/api/v1/gpus/series", "", Role::kRead},
+    {"GET", "/api/v1/search", "", Role::kRead},
     {"GET", "/api/v1/jobs", "", Role::kRead},
     {"POST", "/api/v1/jobs", "", Role::kIngest},
     {"POST", "/api/v1/jobs/", "/mfu", Role::kIngest},
@@ -18,8 +24,11 @@ constexpr PathRule kPaths[] = {
     {"GET", "/api/v1/openapi.json"},
     {"GET", "/healthz"},
     {"GET", "/readyz"},
-    {"GET", "/"},
+    {"GET", "/assets/"},
 };
+
+// The views of the page, which are for anybody: what they show they ask the API for.
+constexpr PathRule kPage{"GET", ""};
 
 bool is_of(const PathRule& rule, std::string_view path) {
   if (rule.path.size() < 2 || !rule.path.ends_with('/')) return path == rule.path;
@@ -32,6 +41,11 @@ bool is_of(const PathRule& rule, std::string_view path) {
 FoundPath find_path(std::string_view method, std::string_view path) {
   FoundPath found;
   if (method == "HEAD") method = "GET";
+  if (is_page_path(path)) {
+    found.allowed = kPage.method;
+    if (method == kPage.method) found.rule = &kPage;
+    return found;
+  }
   for (const PathRule& rule : kPaths) {
     if (!is_of(rule, path)) continue;
     if (rule.method == method && found.rule == nullptr) found.rule = &rule;

@@ -8,8 +8,9 @@
 #include "serve/job_answers.h"
 #include "serve/mfu_answers.h"
 #include "serve/openapi.h"
+#include "serve/page.h"
+#include "serve/parameters.h"
 #include "serve/paths.h"
-#include "serve/query_parameters.h"
 #include "serve/tile_overheads.h"
 #include "serve/route_answers.h"
 #include "views/report_views.h"
@@ -108,9 +109,7 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
       response.status = ready_ && health.accepting ? 200 : 503;
       response.body = !ready_ ? "starting\n" : health.accepting ? "ready\n" : base::printable(health.why_not, 300) + "\n";
     } else {
-      response.content_type = "text/html; charset=utf-8";
-      response.headers.emplace_back("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
-      response.body = start_page(ingest_.health().simulated);
+      response = page_answer(request);
     }
     return response;
   }
@@ -176,11 +175,15 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
   if (request.path == "/api/v1/mfu") return mfu(request, settings, caller);
   if (request.path == "/api/v1/waste") return waste(request, settings, caller);
   if (request.path == "/api/v1/jobs") return jobs(request, settings, caller);
+  if (request.path == "/api/v1/fleet/series") return fleet_series(request, settings, caller);
+  if (request.path == "/api/v1/gpus") return all_gpus(request, settings, caller);
+  if (request.path == "/api/v1/gpus/series") return gpu_series(request, settings, caller);
+  if (request.path == "/api/v1/search") return search(request, settings, caller);
   return job(request, settings, caller);
 }
 
 ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
-  const QueryParameters parameters(request, settings.config, now_());
+  const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "by", "top", "gpus"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
@@ -200,7 +203,7 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
 }
 
 ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
-  const QueryParameters parameters(request, settings.config, now_());
+  const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "limit", "cursor"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
@@ -227,7 +230,7 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
 }
 
 ServerResponse Routes::mfu(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
-  const QueryParameters parameters(request, settings.config, now_());
+  const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
@@ -248,7 +251,7 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
   const std::string id(rest.substr(0, slash));
   const std::string_view part = rest.substr(slash);
   if (!part.empty() && part != "/series" && part != "/gpus" && part != "/phases") return failed(404, "no such path");
-  const QueryParameters parameters(request, settings.config, now_());
+  const Parameters parameters(request, settings.config, now_());
   const auto known = part == "/series" ? parameters.only({"start", "end", "since", "step"})
                      : part == "/gpus" ? parameters.only({"start", "end", "since", "limit", "cursor"})
                                        : parameters.only({"start", "end", "since"});
@@ -265,7 +268,7 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     if (!store.ok()) return failed(store.error());
     const auto found = find_known_job(**store, &jobs_, answers, id, *window, caller);
     if (!found.ok()) return failed(found.error());
-    const auto series = answer_series(**store, *found, *window, *step);
+    const auto series = answer_series(**store, &jobs_, *found, *window, *step);
     head.simulated = head.simulated || (*store)->simulated();
     return series.ok() ? json(views::series_json(head, found->id, *series)) : failed(series.error());
   }

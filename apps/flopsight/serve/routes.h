@@ -63,6 +63,10 @@ class Routes {
   // waste_routes.cc
   net::ServerResponse waste(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse phases(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse fleet_series(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse all_gpus(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse gpu_series(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse search(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   AnswerSettings answer_settings(const RouteSettings& settings);
 
   Ingest& ingest_;

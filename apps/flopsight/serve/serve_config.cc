@@ -216,6 +216,7 @@ std::vector<Row> other_rows() {
       bytes("limits.disk-free-bytes", &Config::limits_disk_free_bytes, "kept free on the disk: 503 below it"),
       duration("limits.query-window", &Config::limits_query_window, "of a query: 422"),
       count("limits.query-steps", &Config::limits_query_steps, "of a series: 422"),
+      count("limits.query-cells", &Config::limits_query_cells, "GPUs times steps of an answer about single GPUs: 422"),
       count("limits.page", &Config::limits_page, "rows of one answer"),
   };
 }
@@ -309,7 +310,8 @@ base::Status check_limits(const ServeConfig& c) {
   constexpr std::pair<std::string_view, Field> kNeeded[] = {
       {"limits.page", &ServeConfig::limits_page}, {"limits.connections", &ServeConfig::limits_connections},
       {"limits.body-bytes", &ServeConfig::limits_body_bytes}, {"limits.bodies-bytes", &ServeConfig::limits_bodies_bytes},
-      {"limits.query-steps", &ServeConfig::limits_query_steps}, {"limits.log-bytes", &ServeConfig::limits_log_bytes}};
+      {"limits.query-steps", &ServeConfig::limits_query_steps},
+      {"limits.query-cells", &ServeConfig::limits_query_cells}, {"limits.log-bytes", &ServeConfig::limits_log_bytes}};
   for (const auto& [key, field] : kNeeded) {
     if (c.*field < 1) return base::Error{base::ErrorCode::kInvalid, std::string(key) + ": expected at least 1"};
   }

@@ -111,6 +111,7 @@ struct ServeConfig {
   std::uint64_t limits_disk_free_bytes = 256 << 20;
   units::Seconds limits_query_window{400 * 86'400.0};
   std::uint64_t limits_query_steps = 11'000;
+  std::uint64_t limits_query_cells = 500'000;  // GPUs times steps
   std::uint64_t limits_page = 1'000;
 };
 

@@ -1,7 +1,7 @@
 // /api/v1/waste and /api/v1/jobs/ID/phases.
 
 #include "serve/phase_answers.h"
-#include "serve/query_parameters.h"
+#include "serve/parameters.h"
 #include "serve/route_answers.h"
 #include "serve/routes.h"
 #include "views/phases_json.h"
@@ -30,7 +30,7 @@ units::Seconds slot_of(const ServeConfig& config, units::Window window, units::I
 }  // namespace
 
 net::ServerResponse Routes::waste(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
-  const QueryParameters parameters(request, settings.config, now_());
+  const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "by", "top", "format", "user"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());

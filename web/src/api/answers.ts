@@ -1,0 +1,269 @@
+// The answers of the API, with its own names (docs/serve.md, openapi.json): ratios 0 to 1, hours, hertz, watts, US dollars. Times are read as
+// milliseconds since 1970; null is "not known".
+import { column, flag, instant, list, maybe, number, object, record, text } from "./shape";
+import type { Reader } from "./shape";
+
+type Of<R> = R extends Reader<infer T> ? T : never;
+
+const windowShape = object({ start: maybe(instant), end: maybe(instant) });
+const qualityShape = list(object({ code: text, count: number, where: text, meaning: text }));
+
+const waterfallMembers = {
+  ofu_ratio: maybe(number),
+  clock_loss_ratio: maybe(number),
+  tensor_idle_sm_busy_ratio: maybe(number),
+  sm_idle_ratio: maybe(number),
+  tensor_idle_unsplit_ratio: maybe(number),
+  unmeasured_ratio: maybe(number),
+};
+const waterfallShape = object(waterfallMembers);
+
+const summaryMembers = {
+  gpu_count: number,
+  gpu_hours_allocated: maybe(number),
+  gpu_hours_delivered: maybe(number),
+  gpu_hours_lost: maybe(number),
+  gpu_hours_unmeasured: maybe(number),
+  ofu_ratio: maybe(number),
+  ofu_ratio_low: maybe(number),
+  ofu_ratio_high: maybe(number),
+  tensor_active_ratio: maybe(number),
+  sm_clock_hertz_mean: maybe(number),
+  coverage_ratio: maybe(number),
+  cost_usd: maybe(number),
+  cost_lost_usd: maybe(number),
+  cost_unmeasured_usd: maybe(number),
+};
+
+export const fleetShape = object({
+  window: windowShape,
+  source: text,
+  by: text,
+  fleet: object({ ...summaryMembers, waterfall: waterfallShape, absent_ratios: record(number) }),
+  groups: list(
+    object({
+      key: record(maybe(text)),
+      ...summaryMembers,
+      reported_mfu_ratio: maybe(number),
+      absent_reason: maybe(text),
+      waterfall: waterfallShape,
+    }),
+  ),
+  groups_omitted_count: number,
+  quality: qualityShape,
+  assumptions: list(text),
+});
+
+const head = { window: windowShape, simulated: flag, quality: qualityShape };
+
+const columnMembers = {
+  ofu_ratio: column,
+  tensor_active_ratio: column,
+  sm_active_ratio: column,
+  dram_active_ratio: column,
+  sm_clock_hertz: column,
+  coverage_ratio: column,
+  power_watts: column,
+  gpu_count: column,
+  nvlink_bytes_per_second: column,
+  pcie_bytes_per_second: column,
+  absent_reason: list(maybe(text)),
+};
+
+export const fleetSeriesShape = object({ ...head, step_seconds: number, time: list(instant), ...columnMembers });
+
+export const seriesShape = object({
+  ...head,
+  id: text,
+  step_seconds: number,
+  time: list(instant),
+  ...columnMembers,
+  ofu_ratio_p5: column,
+  ofu_ratio_p50: column,
+  ofu_ratio_p95: column,
+  reported_mfu_ratio: column,
+});
+
+const reportedShape = object({
+  mfu_ratio: maybe(number),
+  flops_per_second_per_gpu: maybe(number),
+  tokens_per_second_per_gpu: maybe(number),
+  step_seconds: maybe(number),
+  steps_used: number,
+  steps_excluded: number,
+  peak_flops_per_second_implied: maybe(number),
+  first: maybe(instant),
+  last: maybe(instant),
+  source: maybe(text),
+  format: maybe(text),
+});
+
+const jobMembers = {
+  id: text,
+  job: maybe(text),
+  namespace: maybe(text),
+  user: maybe(text),
+  team: maybe(text),
+  attributed_by: maybe(text),
+  first: instant,
+  last: instant,
+  models: list(text),
+  ...summaryMembers,
+  gpu_count_told: maybe(number),
+  ofu_ratio_min: maybe(number),
+  ofu_ratio_p5: maybe(number),
+  ofu_ratio_p50: maybe(number),
+  ofu_ratio_p95: maybe(number),
+  ofu_ratio_max: maybe(number),
+  energy_joules: maybe(number),
+  energy_coverage_ratio: maybe(number),
+  absent_reason: maybe(text),
+  waterfall: waterfallShape,
+  reported: maybe(reportedShape),
+  family: maybe(text),
+  members: list(text),
+};
+
+const auditShape = object({
+  recomputed: object({ mfu_ratio: maybe(number), band_low: maybe(number), band_high: maybe(number), from: maybe(text) }),
+  ofu_ratio: maybe(number),
+  verdict: text,
+  summary: text,
+  expected_ofu_over_mfu_ratio: maybe(number),
+  reported_over_ofu_ratio: maybe(number),
+  hypotheses: list(
+    object({
+      id: text,
+      predicted_ratio: maybe(number),
+      observed_ratio: maybe(number),
+      evidence: text,
+      explanation: text,
+      corrected_mfu_ratio: maybe(number),
+    }),
+  ),
+  missing: list(text),
+  notes: list(text),
+  assumptions: list(text),
+});
+
+export const jobsShape = object({ ...head, jobs: list(object(jobMembers)), next_cursor: maybe(text) });
+export const jobShape = object({ ...head, ...jobMembers, audit: maybe(auditShape) });
+
+const gpuNames = {
+  uuid: maybe(text),
+  mig_instance: maybe(text),
+  mig_profile: maybe(text),
+  host: maybe(text),
+  index: maybe(text),
+  model: maybe(text),
+  model_raw: maybe(text),
+  driver_version: maybe(text),
+};
+
+export const gpuSeriesShape = object({
+  ...head,
+  step_seconds: number,
+  time: list(instant),
+  gpus: list(
+    object({
+      ...gpuNames,
+      jobs: list(text),
+      ofu_ratio: maybe(column),
+      tensor_active_ratio: maybe(column),
+      sm_active_ratio: maybe(column),
+      dram_active_ratio: maybe(column),
+      sm_clock_hertz: maybe(column),
+      coverage_ratio: maybe(column),
+      power_watts: maybe(column),
+      gpu_count: maybe(column),
+      nvlink_bytes_per_second: maybe(column),
+      pcie_bytes_per_second: maybe(column),
+      absent_reason: maybe(list(maybe(text))),
+    }),
+  ),
+});
+
+export const gpuMapShape = object({
+  ...head,
+  gpu_count: number,
+  hosts: list(text),
+  models: list(text),
+  jobs: list(text),
+  absent_reasons: list(text),
+  gpus: object({
+    host: column,
+    index: list(maybe(text)),
+    uuid: list(maybe(text)),
+    mig_instance: list(maybe(text)),
+    model: column,
+    job: column,
+    job_count: column,
+    ofu_ratio: column,
+    tensor_active_ratio: column,
+    sm_clock_hertz: column,
+    reference_clock_hertz: column,
+    coverage_ratio: column,
+    absent_reason: column,
+  }),
+});
+
+const agreementMembers = {
+  job_count: number,
+  pearson_ratio: maybe(number),
+  spearman_ratio: maybe(number),
+  error_mean_ratio: maybe(number),
+  within_5_points_ratio: maybe(number),
+  within_10_points_ratio: maybe(number),
+};
+
+export const mfuShape = object({
+  ...head,
+  all: object(agreementMembers),
+  without_known_wrong: object(agreementMembers),
+  by_size: list(object({ gpu_count_min: number, gpu_count_max: maybe(number), ...agreementMembers })),
+  points: list(
+    object({
+      job: text,
+      namespace: maybe(text),
+      gpu_count: number,
+      reported_mfu_ratio: number,
+      ofu_ratio: number,
+      formula_known_wrong: flag,
+    }),
+  ),
+  jobs_without_mfu: number,
+  jobs_without_ofu: number,
+});
+
+export const targetsShape = object({
+  targets: list(
+    object({
+      url: text,
+      up: maybe(flag),
+      last_scrape: maybe(instant),
+      duration_seconds: maybe(number),
+      samples: maybe(number),
+      error: maybe(text),
+      failures: maybe(number),
+    }),
+  ),
+  problems: list(text),
+  totals: record(number),
+});
+
+export const searchShape = object({ ...head, matches: list(object({ kind: text, name: text, detail: maybe(text) })) });
+
+export type Fleet = Of<typeof fleetShape>;
+export type FleetSeries = Of<typeof fleetSeriesShape>;
+export type Series = Of<typeof seriesShape>;
+export type Jobs = Of<typeof jobsShape>;
+export type Job = Of<typeof jobShape>;
+export type Audit = NonNullable<Job["audit"]>;
+export type GpuSeries = Of<typeof gpuSeriesShape>;
+export type GpuMap = Of<typeof gpuMapShape>;
+export type Mfu = Of<typeof mfuShape>;
+export type Targets = Of<typeof targetsShape>;
+export type Matches = Of<typeof searchShape>["matches"];
+export type Waterfall = Of<typeof waterfallShape>;
+export type Quality = Of<typeof qualityShape>;
+export type Summary = Pick<Fleet["fleet"], keyof typeof summaryMembers>;

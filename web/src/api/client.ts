@@ -1,0 +1,93 @@
+// The only place that talks to the service: one answer for a path and its parameters, checked, or an error in one line. Of the same
+// question that is asked while one is under way, both get the one answer.
+import type { Reader } from "./shape";
+import { ShapeError } from "./shape";
+import * as answers from "./answers";
+
+export type Query = Record<string, string>;
+
+// status 0: the service did not answer at all.
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const TOKEN_KEY = "flopsight-token";
+
+// A bearer token is held for this tab only.
+export function setToken(token: string): void {
+  if (token === "") sessionStorage.removeItem(TOKEN_KEY);
+  else sessionStorage.setItem(TOKEN_KEY, token);
+}
+
+export function address(path: string, query: Query = {}): string {
+  const text = new URLSearchParams(query).toString();
+  return `./api/v1/${path}${text ? `?${text}` : ""}`;
+}
+
+async function ask<T>(url: string, reader: Reader<T>, signal: AbortSignal | null): Promise<T> {
+  const token = sessionStorage.getItem(TOKEN_KEY);
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      headers: token ? { Authorization: `Bearer ${token}`, Accept: "application/json" } : { Accept: "application/json" },
+      signal,
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "the service does not answer");
+  }
+  const body = await response.text();
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    throw new ApiError(response.status, `${response.status} ${response.statusText}: an answer that is not JSON`);
+  }
+  if (!response.ok) {
+    const said = value !== null && typeof value === "object" && "error" in value ? String(value.error) : response.statusText;
+    throw new ApiError(response.status, said);
+  }
+  try {
+    return reader(value, url);
+  } catch (error) {
+    if (error instanceof ShapeError) throw new ApiError(response.status, `an answer in a form that this page does not know: ${error.message}`);
+    throw error;
+  }
+}
+
+const asked = new Map<string, Promise<unknown>>();
+
+function get<T>(path: string, query: Query, reader: Reader<T>): Promise<T> {
+  const url = address(path, query);
+  const under_way = asked.get(url) as Promise<T> | undefined;
+  if (under_way) return under_way;
+  const answer = ask(url, reader, null).finally(() => asked.delete(url));
+  asked.set(url, answer);
+  return answer;
+}
+
+const jobPath = (id: string): string => `jobs/${encodeURIComponent(id)}`;
+
+export const fleet = (query: Query) => get("fleet", query, answers.fleetShape);
+export const fleetSeries = (query: Query) => get("fleet/series", query, answers.fleetSeriesShape);
+export const jobs = (query: Query) => get("jobs", query, answers.jobsShape);
+export const job = (id: string, query: Query) => get(jobPath(id), query, answers.jobShape);
+export const series = (id: string, query: Query) => get(`${jobPath(id)}/series`, query, answers.seriesShape);
+export const gpuSeries = (query: Query) => get("gpus/series", query, answers.gpuSeriesShape);
+export const gpuMap = (query: Query) => get("gpus", query, answers.gpuMapShape);
+export const mfu = (query: Query) => get("mfu", query, answers.mfuShape);
+export const targets = () => get("targets", {}, answers.targetsShape);
+
+// Only the latest search counts.
+let search_under_way: AbortController | null = null;
+export async function search(text: string, query: Query): Promise<answers.Matches> {
+  search_under_way?.abort();
+  search_under_way = new AbortController();
+  const found = await ask(address("search", { q: text, ...query }), answers.searchShape, search_under_way.signal);
+  return found.matches;
+}

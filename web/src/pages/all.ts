@@ -1,0 +1,30 @@
+// Which page a view is.
+import { FleetPage } from "./fleet";
+import { GpuPage, HostPage } from "./gpus";
+import { JobPage } from "./job";
+import { JobsPage } from "./jobs";
+import { MapPage } from "./map";
+import type { Context, Page } from "./page";
+import { QualityPage } from "./quality";
+import { StudyPage } from "./study";
+
+export function makePage(context: Context): Page {
+  switch (context.address.view) {
+    case "fleet":
+      return new FleetPage(context);
+    case "jobs":
+      return new JobsPage(context);
+    case "job":
+      return new JobPage(context);
+    case "map":
+      return new MapPage(context);
+    case "study":
+      return new StudyPage(context);
+    case "quality":
+      return new QualityPage(context);
+    case "host":
+      return new HostPage(context);
+    case "gpu":
+      return new GpuPage(context);
+  }
+}

@@ -1,0 +1,116 @@
+// All jobs of a window by what they lost, most first.
+import { h } from "../base/dom";
+import type { Child } from "../base/dom";
+import { count, hours, percent, shortTime, usd } from "../base/format";
+import { reasonText } from "../base/reasons";
+import * as api from "../api/client";
+import type { Jobs } from "../api/answers";
+import { costExplanation, hoursExplanation, ofuExplanation, reportedExplanation } from "./explanations";
+import { Asked } from "./page";
+import type { Context, Page } from "./page";
+import { accountBar, asked, nothing, section, table, unknown } from "./parts";
+import type { Column } from "./parts";
+
+const PAGE = 100;
+const FILTERED_PAGE = 1000; // a filter is over the jobs that were asked for
+
+type Row = Jobs["jobs"][number];
+
+export class JobsPage implements Page {
+  private readonly jobs: Asked<Jobs>;
+
+  constructor(private readonly context: Context) {
+    this.jobs = new Asked(context.changed);
+  }
+
+  title(): string {
+    return "Jobs";
+  }
+
+  private filter(): [string, string] | null {
+    for (const kind of ["user", "team", "model"]) {
+      const value = this.context.address.parameters[kind];
+      if (value) return [kind, value];
+    }
+    return null;
+  }
+
+  private cursor(): number {
+    const cursor = Number(this.context.address.parameters.cursor ?? "0");
+    return Number.isInteger(cursor) && cursor > 0 ? cursor : 0;
+  }
+
+  private query(): Record<string, string> {
+    const cursor = this.cursor();
+    return { ...this.context.query(), limit: String(this.filter() ? FILTERED_PAGE : PAGE), ...(cursor > 0 ? { cursor: String(cursor) } : {}) };
+  }
+
+  async load(): Promise<void> {
+    await this.jobs.ask(api.jobs(this.query()));
+  }
+
+  private wanted(row: Row): boolean {
+    const filter = this.filter();
+    if (!filter) return true;
+    const [kind, value] = filter;
+    return kind === "model" ? row.models.includes(value) : row[kind === "user" ? "user" : "team"] === value;
+  }
+
+  render(): Child {
+    const filter = this.filter();
+    return section(
+      filter ? `Jobs of ${filter[0] === "model" ? "GPU model" : filter[0]} ${filter[1]}` : "Jobs",
+      filter ? h("p", { class: "muted" }, `Among the ${count(FILTERED_PAGE)} jobs that lost most. `, h("a", { href: this.context.href("jobs") }, "All jobs")) : null,
+      asked(this.jobs, (value) => {
+        const rows = value.jobs.filter((row) => this.wanted(row));
+        if (rows.length === 0) return nothing(filter ? "None of these jobs." : "No job in this time.");
+        return [table(this.columns(value), rows, (row) => row.id, "Jobs by what they lost, most first"), this.paging(value)];
+      }),
+    );
+  }
+
+  private paging(value: Jobs): Child {
+    const cursor = this.cursor();
+    const step = this.filter() ? FILTERED_PAGE : PAGE;
+    if (cursor === 0 && value.next_cursor === null) return null;
+    const to = (cursor_text: string): string => this.context.href("jobs", { ...this.context.address.parameters, cursor: cursor_text });
+    return h("p", { class: "paging" },
+      cursor > 0 ? h("a", { href: to(cursor > step ? String(cursor - step) : "") }, "\u2190 Before") : null,
+      h("span", { class: "muted" }, ` ${count(cursor + 1)} to ${count(cursor + value.jobs.length)} `),
+      value.next_cursor !== null ? h("a", { href: to(value.next_cursor) }, "Next \u2192") : null);
+  }
+
+  private columns(value: Jobs): Column<Row>[] {
+    const source = api.address("jobs", this.query());
+    const first = value.jobs[0];
+    const columns: Column<Row>[] = [
+      { title: "Job", cell: (row) => [h("a", { class: "name", href: this.context.href("job", { id: row.id }) }, row.job ?? row.id), h("span", { class: "muted owner" }, [row.user, row.namespace].filter((text) => text).join(" \u00b7 "))] },
+      { title: "GPUs", number: true, cell: (row) => count(row.gpu_count) },
+      { title: "Model", cell: (row) => row.models.join(", ") || unknown("no GPU of it was seen") },
+      { title: "OFU", number: true, ...(first ? { why: () => ofuExplanation(first, source) } : {}), cell: (row) => (row.ofu_ratio === null ? unknown(reasonText(row.absent_reason)) : percent(row.ofu_ratio)) },
+      ...(value.jobs.some((row) => row.reported?.mfu_ratio != null)
+        ? [{ title: "Reported MFU", number: true, why: () => reportedExplanation(source), cell: (row: Row) => (row.reported?.mfu_ratio == null ? h("span", { class: "muted" }, "none") : percent(row.reported.mfu_ratio)) }]
+        : []),
+      { title: "Delivered, lost, unmeasured", cell: (row) => accountBar(row) },
+      { title: "Lost, GPU-h", number: true, ...(first ? { why: () => hoursExplanation(first, source) } : {}), cell: (row) => hours(row.gpu_hours_lost) },
+    ];
+    if (first && value.jobs.some((row) => row.cost_lost_usd !== null)) {
+      columns.push({ title: "Lost, $", number: true, why: () => costExplanation(first, source), cell: (row) => (row.cost_lost_usd === null ? unknown("no price is configured") : usd(row.cost_lost_usd)) });
+    }
+    columns.push({ title: "Unmeasured", number: true, cell: (row) => hours(row.gpu_hours_unmeasured) });
+    columns.push({ title: `Last seen, ${this.context.zone === "utc" ? "UTC" : "local"}`, cell: (row) => h("span", { class: "time" }, shortTime(row.last, this.context.zone)) });
+    return columns;
+  }
+
+  simulated(): boolean {
+    return this.jobs.value?.simulated ?? false;
+  }
+
+  newest(): number | null {
+    return null;
+  }
+
+  redraw(): void {}
+
+  dispose(): void {}
+}

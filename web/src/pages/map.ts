@@ -1,0 +1,224 @@
+// Every host and GPU at once, coloured by what the reader chooses.
+import { h } from "../base/dom";
+import type { Child } from "../base/dom";
+import { count, megahertz, percent, UNKNOWN } from "../base/format";
+import { mapLayout } from "../base/layout";
+import type { MapLayout } from "../base/layout";
+import { reasonText } from "../base/reasons";
+import * as api from "../api/client";
+import type { GpuMap } from "../api/answers";
+import { GridMap } from "../charts/grid_map";
+import { Asked } from "./page";
+import type { Context, Page } from "./page";
+import { asked, choice, nothing, qualityList, section, table, tabs, unknown } from "./parts";
+
+type Metric = "ofu_ratio" | "tensor_active_ratio" | "sm_clock_hertz" | "coverage_ratio";
+const METRICS: [string, string][] = [["ofu_ratio", "OFU"], ["tensor_active_ratio", "Tensor activity"], ["sm_clock_hertz", "SM clock"], ["coverage_ratio", "Coverage"]];
+const HOSTS_SHOWN = 15;
+// A map is of now: of a whole day the mean of every GPU would have to be read, and would say less.
+const SPANS: [string, string][] = [["5m", "Last 5 minutes"], ["15m", "Last 15 minutes"], ["1h", "Last hour"], ["span", "The time span above"]];
+
+export class MapPage implements Page {
+  private readonly gpus: Asked<GpuMap>;
+  private readonly grid: GridMap;
+  private order: number[] = []; // GPUs in the order of the map, as places in the columns of the answer
+  private layout: MapLayout = mapLayout([], 0);
+  private cells = new Map<number, number>(); // cell to place in `order`
+  private timer = 0;
+  private readonly resized = (): void => {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.fill(), 150);
+  };
+
+  constructor(private readonly context: Context) {
+    this.gpus = new Asked(context.changed);
+    this.grid = new GridMap({ title: "Map of all GPUs", open: (cell) => this.open(cell) });
+    addEventListener("resize", this.resized);
+  }
+
+  title(): string {
+    return "Map";
+  }
+
+  private metric(): Metric {
+    const metric = this.context.address.parameters.metric;
+    return (METRICS.find(([name]) => name === metric)?.[0] ?? "ofu_ratio") as Metric;
+  }
+
+  private span(): string {
+    const span = this.context.address.parameters.of;
+    return SPANS.find(([name]) => name === span)?.[0] ?? "15m";
+  }
+
+  private query(): Record<string, string> {
+    const span = this.span();
+    const { since } = this.context.address.span;
+    return span === "span" || since === null ? this.context.query() : { since: span };
+  }
+
+  async load(): Promise<void> {
+    if (await this.gpus.ask(api.gpuMap(this.query()))) this.fill();
+  }
+
+  private model(): string {
+    return this.context.address.parameters.model ?? "";
+  }
+
+  private fill(): void {
+    const value = this.gpus.value;
+    if (!value) return;
+    const { host, index, model } = value.gpus;
+    const wanted = value.models.indexOf(this.model());
+    this.order = Array.from({ length: value.gpu_count }, (_, i) => i).filter((i) => wanted < 0 || model[i] === wanted);
+    const names = value.hosts.map((name, i) => ({ name, i })).sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+    const rank = new Map(names.map(({ i }, place) => [i, place]));
+    const rankOf = (gpu: number): number => rank.get(host[gpu] ?? -1) ?? value.hosts.length;
+    this.order.sort((a, b) => rankOf(a) - rankOf(b) || Number(index[a] ?? 0) - Number(index[b] ?? 0));
+    this.layout = mapLayout(this.order.map((gpu) => host[gpu] ?? null), this.grid.element.clientWidth || Math.min(1240, window.innerWidth - 48));
+    this.draw(value);
+    this.context.changed();
+  }
+
+  private draw(value: GpuMap): void {
+    const { columns, rows, cell, group, place } = this.layout;
+    const metric = this.metric();
+    const column = value.gpus[metric];
+    const values = new Float32Array(columns * rows).fill(Infinity);
+    this.cells = new Map();
+    let low = Infinity;
+    let high = -Infinity;
+    this.order.forEach((gpu, i) => {
+      const at = place[i] ?? 0;
+      const one = column[gpu] ?? null;
+      values[at] = one ?? NaN;
+      this.cells.set(at, gpu);
+      if (one === null) return;
+      low = Math.min(low, one);
+      high = Math.max(high, one);
+    });
+    const is_clock = metric === "sm_clock_hertz";
+    const domain = metric === "coverage_ratio" || !Number.isFinite(low)
+      ? { low: 0, high: 1 }
+      : is_clock
+        ? { low, high: Math.max(high, low + 1e6) }
+        : { low: 0, high: Math.max(0.1, Math.ceil(high * 10) / 10) };
+    this.grid.update({
+      columns,
+      rows,
+      values,
+      domain,
+      format: (one) => (is_clock ? megahertz(one) : percent(one, 0)),
+      name: (at) => this.name(value, this.cells.get(at)),
+      why_unknown: (at) => this.why(value, this.cells.get(at)),
+      file_rows: () => this.fileRows(value),
+      cell_height: cell,
+      cell_width: cell,
+      group,
+    });
+  }
+
+  private name(value: GpuMap, gpu: number | undefined): Child {
+    if (gpu === undefined) return "";
+    const { host, index, uuid, mig_instance, job, job_count, model } = value.gpus;
+    const place = host[gpu] == null ? (uuid[gpu] ?? "GPU without a name") : `${value.hosts[host[gpu] ?? 0] ?? ""} / ${index[gpu] ?? "?"}`;
+    const first = job[gpu] == null ? "no job" : (value.jobs[job[gpu] ?? 0] ?? "");
+    const more = (job_count[gpu] ?? 0) > 1 ? ` and ${(job_count[gpu] ?? 0) - 1} more` : "";
+    return [h("b", null, place), mig_instance[gpu] ? ` MIG ${mig_instance[gpu] ?? ""}` : "", `, ${model[gpu] == null ? "unknown model" : (value.models[model[gpu] ?? 0] ?? "")}, ${first}${more}: `];
+  }
+
+  private why(value: GpuMap, gpu: number | undefined): string {
+    const reason = gpu === undefined ? null : (value.gpus.absent_reason[gpu] ?? null);
+    return reasonText(reason === null ? null : (value.absent_reasons[reason] ?? null));
+  }
+
+  private open(cell: number): void {
+    const value = this.gpus.value;
+    const gpu = this.cells.get(cell);
+    if (!value || gpu === undefined) return;
+    const host = value.gpus.host[gpu] ?? null;
+    if (host !== null) this.context.go("host", { name: value.hosts[host] ?? "" });
+    else if (value.gpus.uuid[gpu]) this.context.go("gpu", { uuid: value.gpus.uuid[gpu] ?? "" });
+  }
+
+  private fileRows(value: GpuMap): (string | number | null)[][] {
+    const { gpus } = value;
+    const name = (list: string[], at: number | null | undefined): string | null => (at == null ? null : (list[at] ?? null));
+    return [
+      ["host", "index", "mig_instance", "uuid", "model", "job", "ofu_ratio", "tensor_active_ratio", "sm_clock_hertz", "coverage_ratio", "absent_reason"],
+      ...this.order.map((i) => [
+        name(value.hosts, gpus.host[i]), gpus.index[i] ?? null, gpus.mig_instance[i] ?? null, gpus.uuid[i] ?? null, name(value.models, gpus.model[i]),
+        name(value.jobs, gpus.job[i]), gpus.ofu_ratio[i] ?? null, gpus.tensor_active_ratio[i] ?? null, gpus.sm_clock_hertz[i] ?? null,
+        gpus.coverage_ratio[i] ?? null, name(value.absent_reasons, gpus.absent_reason[i]),
+      ]),
+    ];
+  }
+
+  render(): Child {
+    const metric = this.metric();
+    const set = (name: string, fallback: string) => (chosen: string) => {
+      this.context.set({ [name]: chosen === fallback ? "" : chosen });
+      if (this.gpus.value) this.fill();
+    };
+    return [
+      section("Map",
+        h("div", { class: "controls" },
+          tabs("Coloured by", METRICS, metric, set("metric", "ofu_ratio")),
+          choice("Of", SPANS, this.span(), set("of", "15m")),
+          (this.gpus.value?.models.length ?? 0) > 1 ? choice("Model", [["", "all"], ...(this.gpus.value?.models ?? []).map((name): [string, string] => [name, name])], this.model(), set("model", "")) : null),
+        asked(this.gpus, (value) => (value.gpu_count === 0
+          ? nothing("No GPU was seen in this time. Choose a longer one.")
+          : [h("p", { class: "muted" }, `${count(this.order.length)} GPUs of ${count(value.hosts.length)} hosts, a cell each, host by host. ${this.unknownText(value)}`), this.grid.element]))),
+      asked(this.gpus, (value) => (value.gpu_count === 0 ? null : section("Hosts with the least", this.hosts(value)))),
+      asked(this.gpus, (value) => (value.quality.length === 0 ? null : section("What these numbers rest on", qualityList(value.quality)))),
+    ];
+  }
+
+  private unknownText(value: GpuMap): string {
+    const column = value.gpus[this.metric()];
+    const missing = this.order.filter((gpu) => column[gpu] == null).length;
+    return missing === 0 ? "" : `${count(missing)} of them unknown.`;
+  }
+
+  private hosts(value: GpuMap): Child {
+    const metric = this.metric();
+    const sums = new Map<number, { sum: number; known: number; gpus: number }>();
+    for (const gpu of this.order) {
+      const host = value.gpus.host[gpu];
+      if (host == null) continue;
+      const of = sums.get(host) ?? { sum: 0, known: 0, gpus: 0 };
+      const one = value.gpus[metric][gpu] ?? null;
+      sums.set(host, { sum: of.sum + (one ?? 0), known: of.known + (one === null ? 0 : 1), gpus: of.gpus + 1 });
+    }
+    const rows = [...sums].map(([host, of]) => ({ name: value.hosts[host] ?? "", mean: of.known === 0 ? null : of.sum / of.known, ...of }));
+    rows.sort((a, b) => (a.mean ?? -1) - (b.mean ?? -1) || a.name.localeCompare(b.name, "en", { numeric: true }));
+    const format = metric === "sm_clock_hertz" ? megahertz : (one: number | null) => percent(one);
+    return table(
+      [
+        { title: "Host", cell: (row) => h("a", { class: "name", href: this.context.href("host", { name: row.name }) }, row.name) },
+        { title: "GPUs", number: true, cell: (row) => count(row.gpus) },
+        { title: METRICS.find(([name]) => name === metric)?.[1] ?? UNKNOWN, number: true, cell: (row) => (row.mean === null ? unknown("of none of its GPUs") : format(row.mean)) },
+        { title: "Unknown GPUs", number: true, cell: (row) => count(row.gpus - row.known) },
+      ],
+      rows.slice(0, HOSTS_SHOWN),
+      (row) => row.name,
+      "Hosts with the least",
+    );
+  }
+
+  simulated(): boolean {
+    return this.gpus.value?.simulated ?? false;
+  }
+
+  newest(): number | null {
+    return null;
+  }
+
+  redraw(): void {
+    this.grid.redraw();
+  }
+
+  dispose(): void {
+    removeEventListener("resize", this.resized);
+    clearTimeout(this.timer);
+  }
+}
