@@ -94,7 +94,8 @@ export class App {
 
   private navigate(address: Address, push: boolean): void {
     const url = formatAddress(address);
-    if (push) history.pushState(null, "", url);
+    const same = new URL(url, location.href).href === location.href;
+    if (push && !same) history.pushState(null, "", url);
     else history.replaceState(null, "", url);
     this.show(address);
   }

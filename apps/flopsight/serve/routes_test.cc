@@ -319,7 +319,8 @@ TEST_F(Routed, every_answer_says_simulated_once_some_of_the_fleet_is) {
   ASSERT_EQ(write(Message().add(live::kSimulatedMetric, labels_of(0, ""), 1, 3'600)).status, 204);
   for (const std::string& path : {std::string("/api/v1/jobs"), job, job + "/series", job + "/gpus"}) EXPECT_THAT(get(path).body, HasSubstr("\"simulated\":true")) << path;
   EXPECT_THAT(get("/api/v1/fleet").body, HasSubstr("SIMULATED"));
-  EXPECT_THAT(get("/").body, HasSubstr("simulated"));
+  EXPECT_THAT(get("/api/v1/fleet/series").body, HasSubstr("\"simulated\":true"));
+  EXPECT_THAT(get("/api/v1/gpus").body, HasSubstr("\"simulated\":true"));
   EXPECT_THAT(get("/metrics").body, HasSubstr("flopsight_simulated 1\n"));
 }
 
@@ -336,8 +337,9 @@ TEST_F(Routed, the_openapi_document_names_every_path_and_no_other) {
     named.insert(path);
     std::string real = path;
     if (const std::size_t at = real.find("{id}"); at != std::string::npos) real.replace(at, 4, id_of("a-0"));
+    const LabelTexts query = path == "/api/v1/gpus/series" ? LabelTexts{{"host", "n0"}} : path == "/api/v1/search" ? LabelTexts{{"q", "a"}} : LabelTexts{};
     for (const auto& [method, operation] : *methods.as_object()) {
-      const int status = method != "post"           ? get(real).status
+      const int status = method != "post"           ? get(real, query).status
                          : path == "/api/v1/write" ? post(Message(), {{"content-type", "application/x-protobuf"}}).status
                          : path == "/api/v1/jobs"  ? tell(real, R"([{"id": "1", "start": 1}])").status
                          : path.ends_with("/model") ? tell(real, "{\"config\": " + *base::read_file(FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--GPT-2_config.json") + "}").status
@@ -346,8 +348,9 @@ TEST_F(Routed, the_openapi_document_names_every_path_and_no_other) {
       ASSERT_NE(operation.find("responses"), nullptr) << path;
     }
   }
-  EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/gpus",
-                                 "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/model", "/api/v1/jobs/{id}/phases", "/api/v1/jobs/{id}/series", "/api/v1/mfu", "/api/v1/openapi.json", "/api/v1/targets", "/api/v1/waste", "/api/v1/write", "/healthz",
+  EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/fleet/series", "/api/v1/gpus", "/api/v1/gpus/series", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/gpus",
+                                 "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/model", "/api/v1/jobs/{id}/phases", "/api/v1/jobs/{id}/series", "/api/v1/mfu", "/api/v1/openapi.json",
+                                 "/api/v1/search", "/api/v1/targets", "/api/v1/waste", "/api/v1/write", "/healthz",
                                  "/metrics", "/readyz"));
 }
 

@@ -274,7 +274,9 @@ export class TimeChart {
     if (to === undefined) return;
     event.preventDefault();
     const i = Math.max(0, Math.min(last, to));
-    u.setCursor({ left: u.valToPos((this.data.time[i] ?? 0) / 1000 + this.data.step_seconds / 4, "x"), top: u.over.clientHeight / 2 });
+    // The third argument, which uPlot's types leave out, moves the cursors of the other charts as well.
+    const set = u.setCursor as (at: { left: number; top: number }, fire: boolean, publish: boolean) => void;
+    set({ left: u.valToPos((this.data.time[i] ?? 0) / 1000 + this.data.step_seconds / 4, "x"), top: u.over.clientHeight / 2 }, true, true);
     this.legend.setAttribute("aria-live", "polite");
   }
 

@@ -34,15 +34,19 @@ function ways(host: string, origin: string): Way[] {
   ];
 }
 
-async function copy(text: string, button: HTMLButtonElement): Promise<void> {
+async function copy(text: string, title: string, button: HTMLButtonElement): Promise<void> {
+  const say = (what: string): void => {
+    button.textContent = what;
+    button.setAttribute("aria-label", `${what}: ${title}`);
+  };
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    say("Copied");
   } catch {
     // No clipboard without TLS: the text is marked, and the keyboard copies it.
     const code = button.parentElement?.querySelector("code");
     if (code) getSelection()?.selectAllChildren(code);
-    button.textContent = "Marked: copy with Ctrl+C";
+    say("Marked: copy with Ctrl+C");
   }
 }
 
@@ -58,6 +62,6 @@ export function connectGuide(): Child {
         h("p", null, way.says),
         h("div", { class: "copyable" },
           h("pre", { tabindex: "0" }, h("code", null, way.text)),
-          h("button", { type: "button", "aria-label": `Copy: ${way.title}`, on: { click: (event) => void copy(way.text, event.target as HTMLButtonElement) } }, "Copy")))),
+          h("button", { type: "button", "aria-label": `Copy: ${way.title}`, on: { click: (event) => void copy(way.text, way.title, event.target as HTMLButtonElement) } }, "Copy")))),
   );
 }

@@ -1,0 +1,108 @@
+"""The page in Debian's Chromium, against a real service: what web/e2e says of it, with its screenshots where FLOPSIGHT_SCREENSHOTS names
+a folder. `python3 -B -m unittest test_page` after ./test has fetched web/node_modules."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(__file__))
+from service import Service, load
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>\u202e{{7*7}}'
+
+
+def run(script: str, *arguments: str) -> str:
+    """A script of web/e2e; what it printed. Its lines of failed claims are the message where one does not hold."""
+    done = subprocess.run(["node", os.path.join(ROOT, "web", "e2e", script), *arguments], capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{script} {' '.join(arguments)}:\n{done.stdout[-6000:]}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def minutes_ago(minutes: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60 * minutes))
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="flopsight-page-")
+        self.addCleanup(folder.cleanup)
+        self.shots = os.environ.get("FLOPSIGHT_SCREENSHOTS") or folder.name
+
+    def service(self, *arguments: str) -> Service:
+        service = Service(*arguments)
+        self.addCleanup(service.close)
+        return service
+
+    def tell(self, service: Service, path: str, body) -> None:
+        status, text, _ = service.ask(path, body=json.dumps(body).encode())
+        self.assertEqual(status, 200, text)
+
+    def report_mfu(self, service: Service) -> None:
+        """Every job says an MFU near its OFU, but for one that says far too much; and one job's model is known."""
+        jobs = service.json("/api/v1/jobs", since="3h")["jobs"]
+        for number, job in enumerate(jobs):
+            if job["ofu_ratio"] is None:
+                continue
+            said = min(0.95, job["ofu_ratio"] * (2.1 if number == 1 else 1.04))
+            steps = [{"step": i, "time": minutes_ago(50 - 2 * i), "mfu_ratio": round(said + 0.01 * (i % 3), 4), "step_seconds": 4.2} for i in range(20)]
+            self.tell(service, f"/api/v1/jobs/{urllib.parse.quote(job['id'])}/mfu", {"steps": steps})
+
+    def test_every_page_and_what_can_be_done_on_it(self):
+        prices = os.path.join(self.shots, "prices.json")
+        with open(prices, "w", encoding="utf-8") as file:
+            json.dump({"H100-SXM5-80GB": 2.5}, file)
+        service = self.service("--rollup-late", "1s")
+        code, _, err = load(service.url, "--scenario", "steady", "--gpus", "64", "--samples", "480")
+        self.assertEqual(code, 0, err)
+        self.report_mfu(service)
+        print(run("pages.mjs", service.url, self.shots))
+
+    def test_names_of_strangers_are_text(self):
+        service = self.service("--rollup-late", "1s")
+        labels = {"gpu": "0", "UUID": "GPU-" + HOSTILE, "modelName": HOSTILE, "Hostname": "node" + HOSTILE, "exported_pod": "job" + HOSTILE,
+                  "exported_namespace": "team" + HOSTILE, "user": "user" + HOSTILE}
+        text = ",".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items())
+        now = int(time.time())
+        lines = [f"{metric}{{{text}}} {value} {(now - 1200 + 15 * i) * 1000}" for i in range(70)
+                 for metric, value in (("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.4), ("DCGM_FI_DEV_SM_CLOCK", 1500))]
+        path = os.path.join(self.shots, "hostile.prom")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        service.stop()
+        from fleet import BINARY
+        done = subprocess.run([BINARY, "import", "--store", service.store, "--file", path], capture_output=True, text=True, check=False)
+        self.assertLessEqual(done.returncode, 1, done.stderr)
+        service.start()
+        print(run("hostile.mjs", service.url, self.shots))
+
+    def test_without_data_it_says_how_to_connect_a_fleet(self):
+        print(run("first_run.mjs", self.service().url, self.shots))
+
+    def test_a_service_that_wants_a_token_is_given_one(self):
+        tokens = os.path.join(self.shots, "tokens.yml")
+        with open(tokens, "w", encoding="utf-8") as file:
+            file.write("tokens:\n  - {name: reader, token: reader-token-00001, roles: [read]}\n")
+        print(run("token.mjs", self.service("--tokens-file", tokens).url, "reader-token-00001", self.shots))
+
+    def test_when_the_service_goes_away_the_page_says_so_and_comes_back(self):
+        service = self.service("--rollup-late", "1s")
+        load(service.url, "--scenario", "steady", "--gpus", "8", "--samples", "80")
+        with subprocess.Popen(["node", os.path.join(ROOT, "web", "e2e", "away.mjs"), service.url, self.shots], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True) as script:
+            self.assertEqual(script.stdout.readline().strip(), "shown")
+            service.stop()
+            script.stdin.write("gone\n")
+            script.stdin.flush()
+            rest = script.stdout.read()
+            self.assertEqual(script.wait(timeout=120), 0, rest)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,39 @@
+// Names of jobs, hosts, GPUs and users that try to be markup: on every page they are text, whole, and nothing runs.
+import { run } from "./browser.mjs";
+
+const MARK = "<img src=x onerror=alert(1)>";
+
+await run(async (test) => {
+  const page = await test.page({ allowed: /404/ });
+  const id = (await (await fetch(`${test.url}/api/v1/jobs?since=24h`)).json()).jobs[0]?.id;
+  test.check("the hostile job is there", id !== undefined);
+  const gpus = await (await fetch(`${test.url}/api/v1/gpus/series?since=24h&columns=ofu_ratio&job=${encodeURIComponent(id)}`)).json();
+  const { host, uuid } = gpus.gpus[0];
+  const text = async () => page.locator("main").innerText();
+  const clean = async (name) => {
+    const found = await page.evaluate(() => document.querySelectorAll("img, script:not([src]), iframe, [onerror], [onload]").length);
+    test.equal(`${name}: no element was made of a name`, found, 0);
+  };
+  for (const [name, path] of [["fleet", "/"], ["fleet by user", "/?by=user"], ["fleet by team", "/?by=namespace"], ["fleet by model", "/?by=model"], ["jobs", "/jobs"], ["job", `/job?id=${encodeURIComponent(id)}`],
+    ["host", `/host?name=${encodeURIComponent(host)}`], ["gpu", `/gpu?uuid=${encodeURIComponent(uuid)}`], ["quality", "/quality"]]) {
+    await test.open(page, path);
+    test.check(`${name}: the name is shown as it is`, (await text()).includes(MARK), (await text()).slice(0, 600));
+    await clean(name);
+    test.check(`${name}: it does not push the page wider than the screen`, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), await page.evaluate(() => document.documentElement.scrollWidth));
+    await test.shot(page, `hostile-${name.replaceAll(" ", "-")}`);
+  }
+  await test.open(page, "/map?of=span");
+  await page.locator(".grid-map canvas").hover({ position: { x: 5, y: 5 } });
+  test.check("map: the name is shown as it is", (await page.locator(".cell-text").innerText()).includes(MARK), await page.locator(".cell-text").innerText());
+  await clean("map");
+  await page.locator(".search input").fill("onerror");
+  await page.locator(".search li").first().waitFor();
+  test.check("search: names are found and shown as they are", (await page.locator(".search ul").innerText()).includes(MARK));
+  await clean("search");
+  await page.locator(".search li", { hasText: "Host" }).first().click();
+  await test.settled(page);
+  test.check("search: the host is opened", (await page.locator("h2").first().innerText()).includes(MARK));
+  await test.open(page, `/job?id=${encodeURIComponent(MARK)}&since=1h`);
+  test.check("an id that is none is an error in one line", (await page.locator(".notice.error").innerText()).startsWith("no job with the id"));
+  await clean("unknown job");
+});

@@ -1,0 +1,245 @@
+// Every page opened, everything on it used, in light and dark and on a phone; the tour of the README is made of some of its screenshots.
+import { readFileSync } from "node:fs";
+import { PHONE, run } from "./browser.mjs";
+
+async function download(page, button) {
+  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+}
+
+await run(async (test) => {
+  const jobs = (await (await fetch(`${test.url}/api/v1/jobs?since=3h&limit=100`)).json()).jobs;
+  const big = jobs.reduce((a, b) => (b.gpu_count > a.gpu_count && b.ofu_ratio !== null ? b : a));
+  const job = `/job?id=${encodeURIComponent(big.id)}&since=3h`;
+  const { gpus } = await (await fetch(`${test.url}/api/v1/gpus/series?since=3h&columns=ofu_ratio&job=${encodeURIComponent(big.id)}`)).json();
+  const host = `/host?name=${encodeURIComponent(gpus[0].host)}&since=3h`;
+  const gpu = `/gpu?uuid=${encodeURIComponent(gpus[0].uuid)}&since=3h`;
+  const views = { fleet: "/?since=3h", jobs: "/jobs?since=3h", job, map: "/map?of=1h", study: "/study?since=3h", quality: "/quality?since=3h", host, gpu };
+
+  // --- each page: it opens by its address, says SIMULATED, shows no mistake, and nothing keeps anybody out of it
+  const page = await test.page();
+  for (const [name, path] of Object.entries(views)) {
+    await test.open(page, path);
+    test.equal(`${name}: no error is shown`, await page.locator(".notice.error").count(), 0);
+    test.check(`${name}: SIMULATED is visible`, await page.locator(".simulated").isVisible());
+    test.check(`${name}: nothing reads undefined, NaN or null`, !/undefined|NaN|\bnull\b|\[object/.test(await page.locator("body").innerText()), (await page.locator("body").innerText()).match(/.{0,40}(undefined|NaN|\bnull\b|\[object).{0,40}/)?.[0]);
+    test.check(`${name}: the title names the page`, (await page.title()).endsWith("\u2013 Flopsight"), await page.title());
+    test.check(`${name}: it is not wider than the screen`, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await test.accessible(page, name);
+    await test.shot(page, name);
+  }
+
+  // --- dark, and a phone
+  const dark = await test.page({ dark: true });
+  for (const [name, path] of Object.entries(views)) {
+    await test.open(dark, path);
+    if (["fleet", "job", "study"].includes(name)) await test.accessible(dark, `${name}, dark`);
+    await test.shot(dark, `${name}-dark`);
+  }
+  const phone = await test.page({ viewport: PHONE });
+  for (const name of ["fleet", "job", "map"]) {
+    await test.open(phone, views[name]);
+    test.check(`${name} on a phone scrolls in one direction only`, await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth), await phone.evaluate(() => document.documentElement.scrollWidth));
+    await test.shot(phone, `${name}-phone`);
+  }
+
+  await figures(test, page, views);
+  await charts(test, page, views, big);
+  await places(test, page, views, big);
+  await search(test, page, big);
+  await updates(test, page);
+});
+
+// --- every number, one click from how it was made
+async function figures(test, page, views) {
+  await test.open(page, views.fleet);
+  const shown = await page.locator(".figure").count();
+  test.check("the fleet has its figures", shown >= 6, shown);
+  for (let i = 0; i < shown; i += 1) {
+    await page.locator(".figure-label").nth(i).click();
+    const dialog = page.locator("dialog[open]");
+    await dialog.waitFor();
+    test.check(`figure ${i} says where it is from`, (await dialog.locator("a").getAttribute("href"))?.startsWith("./api/v1/fleet"));
+    if (i === 0) {
+      await test.accessible(page, "a dialog");
+      await test.shot(page, "explanation", { fullPage: false });
+      const source = await fetch(new URL(await dialog.locator("a").getAttribute("href"), `${test.url}/`));
+      test.equal("the answer that a number is from is there", source.status, 200);
+    }
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  }
+  const hours = async (label) => Number((await page.locator(`.figure[data-key="${label}"] .figure-value`).innerText()).replace(/[^\d.]/g, ""));
+  const fleet = (await (await fetch(`${test.url}/api/v1/fleet?since=3h`)).json()).fleet;
+  test.check("what is shown as lost is what the API says", Math.abs((await hours("Lost")) - fleet.gpu_hours_lost) < 0.02 * fleet.gpu_hours_lost + 0.2, await hours("Lost"));
+  await page.locator(".column-why").first().click();
+  await page.locator("dialog[open]").waitFor();
+  await page.locator("dialog button").click();
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await page.locator("button", { hasText: "How it is made" }).first().click();
+  test.check("the account says how it adds up", (await page.locator("dialog").innerText()).includes("1 = OFU + clock loss"));
+  await page.keyboard.press("Escape");
+}
+
+// --- charts: their data and picture as files, reading single values, zooming
+async function charts(test, page, views, big) {
+  for (const [name, path] of Object.entries({ fleet: views.fleet, job: views.job, map: views.map, study: views.study, gpu: views.gpu })) {
+    await test.open(page, path);
+    const buttons = page.locator(".chart .exports button");
+    for (let i = 0; i < (await buttons.count()); i += 1) {
+      const { name: file, bytes } = await download(page, buttons.nth(i));
+      const label = `${name}: ${await buttons.nth(i).getAttribute("aria-label")}`;
+      if (file.endsWith(".csv")) test.check(`${label} has a head and rows`, bytes.toString().trim().split("\r\n").length >= 2 && !/undefined|NaN/.test(bytes.toString()), bytes.toString().slice(0, 200));
+      else test.check(`${label} is a picture`, bytes.subarray(1, 4).toString() === "PNG" && bytes.length > 3000, bytes.length);
+    }
+    test.check(`${name}: there are charts`, (await buttons.count()) > 0);
+  }
+  await test.open(page, views.job);
+  const plot = page.locator(".plot").first();
+  await plot.focus();
+  await page.keyboard.press("Home");
+  const first = await page.locator(".legend").first().innerText();
+  await page.keyboard.press("ArrowRight");
+  const second = await page.locator(".legend").first().innerText();
+  test.check("arrow keys read one step after the other", first !== second && /\d\d:\d\d/.test(second), `${first} / ${second}`);
+  test.check("a cursor in one chart is one in all", /\d\d:\d\d/.test(await page.locator(".legend").nth(2).innerText()), await page.locator(".legend").nth(2).innerText());
+  test.check("what the job reported is beside its OFU", first.includes("Reported MFU"), first);
+  const box = await plot.locator(".u-over").boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await test.settled(page);
+  test.check("zooming is in the address", /start=.*end=/.test(page.url()), page.url());
+  test.check("a fixed time is said, with a way back", await page.locator("[data-key=fixed] a").isVisible());
+  await test.shot(page, "job-zoomed");
+  await page.goBack();
+  await test.settled(page);
+  test.check("the back button leads back", page.url().includes("since=3h") && !page.url().includes("start="), page.url());
+  test.equal("it is the same job", await page.locator("h2").first().innerText(), big.job);
+  const heat = page.locator(".grid-map canvas");
+  await heat.focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowRight");
+  test.check("a cell of the heat map is read with the keys", /%|unknown/.test(await page.locator(".cell-text b").innerText()));
+  await page.keyboard.press("Enter");
+  await test.settled(page);
+  test.check("and opened", new URL(page.url()).pathname === "/gpu", page.url());
+}
+
+// --- groupings, tables, the map, the study: what is chosen is in the address and comes back
+async function places(test, page, views, big) {
+  await test.open(page, views.fleet);
+  for (const name of ["Teams", "Users", "Namespaces", "GPU models", "Jobs"]) {
+    await page.locator(".tabs button", { hasText: name }).click();
+    await page.locator(`.tabs button[aria-pressed=true]`, { hasText: name }).waitFor();
+    await test.settled(page);
+    test.check(`grouped by ${name} there are rows`, (await page.locator(".rows tbody tr").count()) > 0);
+  }
+  await page.locator(".tabs button", { hasText: "Users" }).click();
+  await test.settled(page);
+  await page.reload();
+  await test.settled(page);
+  test.equal("after a reload it is grouped as before", await page.locator(".tabs button[aria-pressed=true]").innerText(), "Users");
+  await page.locator(".tabs button", { hasText: "Jobs" }).click();
+  await test.settled(page);
+  await page.locator(".rows a.name", { hasText: big.job }).first().click();
+  await test.settled(page);
+  test.equal("a job of the list is opened", await page.locator("h2").first().innerText(), big.job);
+  await page.locator(".facts a").first().click();
+  await test.settled(page);
+  test.check("its user's jobs", (await page.locator("h2").first().innerText()).startsWith("Jobs of user"), await page.locator("h2").first().innerText());
+
+  await test.open(page, views.map);
+  for (const metric of ["Tensor activity", "SM clock", "Coverage", "OFU"]) {
+    await page.locator(".tabs button", { hasText: metric }).click();
+    await page.locator(".tabs button[aria-pressed=true]", { hasText: metric }).waitFor();
+    await test.settled(page);
+    const canvas = page.locator(".grid-map canvas");
+    await canvas.hover({ position: { x: 8, y: 8 } });
+    test.check(`the map by ${metric} reads a cell`, /MHz|%/.test(await page.locator(".cell-text").innerText()), await page.locator(".cell-text").innerText());
+  }
+  await page.locator(".tabs button", { hasText: "SM clock" }).click();
+  test.check("the choice is in the address", page.url().includes("metric=sm_clock_hertz"), page.url());
+  await page.locator(".choice select").first().selectOption("5m");
+  await test.settled(page);
+  test.check("the time of the map is in the address", page.url().includes("of=5m"), page.url());
+  await page.locator(".grid-map canvas").click({ position: { x: 8, y: 8 } });
+  await test.settled(page);
+  test.check("a cell leads to its host", (await page.locator("h2").first().innerText()).startsWith("Host "), page.url());
+
+  await test.open(page, views.study);
+  const canvas = page.locator(".scatter canvas");
+  await canvas.focus();
+  await page.keyboard.press("ArrowRight");
+  test.check("the keys read a job of the scatter", (await page.locator(".scatter .legend").innerText()).includes("reported MFU"));
+  test.check("the job that says too much is named", (await page.locator(".panel", { hasText: "Furthest apart" }).locator("tbody tr").count()) >= 1);
+  await page.keyboard.press("Enter");
+  await test.settled(page);
+  test.check("and opened, to be audited", new URL(page.url()).pathname === "/job", page.url());
+}
+
+async function search(test, page, big) {
+  await test.open(page, "/?since=3h");
+  await page.keyboard.press("/");
+  test.equal("the slash goes to the search box", await page.evaluate(() => document.activeElement?.getAttribute("type")), "search");
+  await page.keyboard.type(big.job.slice(0, 12));
+  await page.locator(".search li .kind", { hasText: "Job" }).first().waitFor();
+  await test.accessible(page, "search");
+  await test.shot(page, "search", { fullPage: false });
+  await page.keyboard.press("ArrowDown");
+  test.check("the arrow keys choose", (await page.locator(".search [aria-selected=true]").count()) === 1);
+  await page.keyboard.press("Enter");
+  await test.settled(page);
+  test.check("Enter opens", new URL(page.url()).pathname === "/job", page.url());
+  await page.locator(".search input").fill("no such thing anywhere");
+  await page.locator(".search li", { hasText: "Nothing is called like" }).waitFor();
+  await page.keyboard.press("Escape");
+  test.check("Escape closes", await page.locator(".search ul").isHidden());
+}
+
+// --- times, colours, the time span, and an update that moves nothing
+async function updates(test, page) {
+  await test.open(page, "/jobs?since=3h");
+  const utc = await page.locator("tbody .time").first().innerText();
+  await page.selectOption("header [data-key=zone] select", "local");
+  await page.locator("th", { hasText: "Last seen, local" }).waitFor();
+  const local = await page.locator("tbody .time").first().innerText();
+  test.check("local time is another than UTC, and the head says which", utc !== local, `${utc} ${local}`);
+  await page.reload();
+  await test.settled(page);
+  test.equal("the choice stays", await page.locator("header [data-key=zone] select").inputValue(), "local");
+  await page.selectOption("header [data-key=zone] select", "utc");
+  await page.selectOption("header [data-key=theme] select", "dark");
+  test.equal("dark by choice", await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark");
+  await page.selectOption("header [data-key=theme] select", "auto");
+  await page.selectOption("header [data-key=span] select", "6h");
+  await test.settled(page);
+  test.check("the time span is in the address", page.url().includes("since=6h"), page.url());
+
+  // The same elements are there after an update, with what the reader did to them.
+  await test.open(page, "/?since=3h");
+  await page.locator("details summary").click();
+  await page.locator("tbody a.name").first().focus();
+  await page.evaluate(() => {
+    scrollTo(0, 400);
+    globalThis.marked = [...document.querySelectorAll(".figure-value, canvas, tbody tr")];
+  });
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.waitForResponse((response) => response.url().includes("/api/v1/fleet"));
+  await test.settled(page);
+  const after = await page.evaluate(() => ({
+    kept: globalThis.marked.filter((element) => element.isConnected).length / globalThis.marked.length,
+    open: document.querySelector("details")?.open,
+    focus: document.activeElement?.className,
+    y: scrollY,
+  }));
+  test.check("an update keeps what is on the screen", after.kept > 0.95, after.kept);
+  test.equal("what was opened stays open", after.open, true);
+  test.equal("the focus stays where it was", after.focus, "name");
+  test.equal("nothing scrolls", after.y, 400);
+
+  await test.open(page, "/?since=3h");
+  await page.keyboard.press("Tab");
+  test.equal("the keyboard begins with a way past the frame", await page.evaluate(() => document.activeElement?.textContent), "Skip to content");
+}
