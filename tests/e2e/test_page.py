@@ -55,12 +55,14 @@ class Page(unittest.TestCase):
             self.tell(service, f"/api/v1/jobs/{urllib.parse.quote(job['id'])}/mfu", {"steps": steps})
 
     def test_every_page_and_what_can_be_done_on_it(self):
-        prices = os.path.join(self.shots, "prices.json")
+        prices = os.path.join(self.shots, "prices.csv")
         with open(prices, "w", encoding="utf-8") as file:
-            json.dump({"H100-SXM5-80GB": 2.5}, file)
-        service = self.service("--rollup-late", "1s")
+            file.write("model,usd_per_gpu_hour\nH100-SXM5-80GB,2.5\n")
+        service = self.service("--rollup-late", "1s", "--prices", prices)
         code, _, err = load(service.url, "--scenario", "steady", "--gpus", "64", "--samples", "480")
         self.assertEqual(code, 0, err)
+        service.stop()  # closes all slots, also those of which the next would have told
+        service.start()
         self.report_mfu(service)
         print(run("pages.mjs", service.url, self.shots))
 
@@ -94,6 +96,8 @@ class Page(unittest.TestCase):
     def test_when_the_service_goes_away_the_page_says_so_and_comes_back(self):
         service = self.service("--rollup-late", "1s")
         load(service.url, "--scenario", "steady", "--gpus", "8", "--samples", "80")
+        service.stop()
+        service.start()
         with subprocess.Popen(["node", os.path.join(ROOT, "web", "e2e", "away.mjs"), service.url, self.shots], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True) as script:
             self.assertEqual(script.stdout.readline().strip(), "shown")

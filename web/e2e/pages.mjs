@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 import { PHONE, run } from "./browser.mjs";
 
 async function download(page, button) {
-  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  const label = await button.getAttribute("aria-label");
+  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]).catch((error) => {
+    throw new Error(`${label}: ${error.message}`);
+  });
   return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
 }
 
@@ -43,12 +46,24 @@ await run(async (test) => {
     await test.shot(phone, `${name}-phone`);
   }
 
+  await tour(test, views);
   await figures(test, page, views);
   await charts(test, page, views, big);
   await places(test, page, views, big);
   await search(test, page, big);
   await updates(test, page);
 });
+
+// --- the pictures of the README: small ones, of what is seen first
+async function tour(test, views) {
+  const viewport = { width: 1120, height: 720 };
+  for (const [name, dark] of [["fleet", false], ["job", false], ["map", true], ["study", true]]) {
+    const page = await test.page({ viewport, dark });
+    await test.open(page, views[name]);
+    await test.shot(page, `tour-${name}`, { fullPage: false });
+    await page.context().close();
+  }
+}
 
 // --- every number, one click from how it was made
 async function figures(test, page, views) {

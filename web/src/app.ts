@@ -157,7 +157,7 @@ export class App {
 
   private spanText(): string {
     const { since, start, end } = this.address.span;
-    if (since !== null) return `the last ${LENGTHS.find(([name]) => name === since)?.[1] ?? since}`;
+    if (since !== null) return `the last ${LENGTHS.find(([name]) => name === since)?.[1] ?? duration(spanSeconds(this.address.span))}`;
     return `${time(start, this.zone)} to ${time(end, this.zone)}`;
   }
 
@@ -190,7 +190,7 @@ export class App {
   private spanChoice(): HTMLElement {
     const { since } = this.address.span;
     const options: [string, string][] = LENGTHS.map(([name, text]) => [name, `Last ${text}`]);
-    if (since !== null && !LENGTHS.some(([name]) => name === since)) options.unshift([since, `Last ${since}`]);
+    if (since !== null && !LENGTHS.some(([name]) => name === since)) options.unshift([since, `Last ${duration(spanSeconds(this.address.span))}`]);
     if (since === null) options.unshift(["fixed", this.spanText()]);
     return this.select("span", "Time span", options, since ?? "fixed", (value) => {
       if (value !== "fixed") this.navigate({ ...this.address, span: { since: value, start: null, end: null } }, true);

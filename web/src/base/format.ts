@@ -41,6 +41,11 @@ export function count(value: number | null): string {
   return value === null ? UNKNOWN : grouped(value, 0);
 }
 
+// On an axis: whole numbers as such, halves and tenths as they are.
+export function tick(value: number): string {
+  return Number.isInteger(value) ? grouped(value, 0) : threeDigits(value);
+}
+
 export function hours(value: number | null): string {
   return value === null ? UNKNOWN : threeDigits(value);
 }

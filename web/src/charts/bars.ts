@@ -119,7 +119,7 @@ export function waterfall(options: BarsOptions): HTMLElement {
             { "data-key": part.name },
             h("th", { scope: "row" }, part.label),
             h("td", { class: "track", "aria-hidden": "true" },
-              part.share === 0 ? null : h("span", { vars: { "--from": String(from), "--share": String(to - from), "--c": `var(${part.colour})` } })),
+              !part.share ? null : h("span", { vars: { "--from": String(from), "--share": String(to - from), "--c": `var(${part.colour})` } })),
             h("td", { class: "number" }, part.value),
             h("td", { class: "muted" }, part.detail ?? null),
           ),

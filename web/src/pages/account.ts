@@ -84,7 +84,7 @@ export function waterfallParts(row: Summary, fall: Waterfall): Part[] {
     label: "OFU of the allocated time",
     share: ofu,
     value: percent(ofu),
-    detail: gpuHours(row.gpu_hours_delivered),
+    detail: ofu === null ? "" : gpuHours(row.gpu_hours_delivered),
     file_values: [row.gpu_hours_delivered],
     colour: "--delivered",
   });

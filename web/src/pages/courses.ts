@@ -1,6 +1,6 @@
 // What runs over time on the pages of a job and of a GPU: OFU, and below it on the same axis what can explain it.
 import type { Child } from "../base/dom";
-import { bytesPerSecond, count, megahertz, percent, plain, watts } from "../base/format";
+import { bytesPerSecond, count, megahertz, percent, plain, tick, watts } from "../base/format";
 import { TimeChart } from "../charts/time_chart";
 import type { Line } from "../charts/time_chart";
 
@@ -43,7 +43,7 @@ export class CourseCharts {
     this.clock = new TimeChart({ title: "SM clock, MHz", key, format: (value) => megahertz(value), axis: (value) => count(value / 1e6), height: 110, from_zero: false, zoom });
     this.power = new TimeChart({ title: "Power of one GPU", key, format: (value) => watts(value), height: 110, zoom });
     this.links = new TimeChart({ title: "Links of one GPU, sent and received", key, format: (value) => bytesPerSecond(value), height: 110, zoom });
-    this.gpus = new TimeChart({ title: "GPUs and how many of them were measured", key, format: (value) => plain(value, 1), axis: (value) => count(value), height: 110, zoom });
+    this.gpus = new TimeChart({ title: "GPUs and how many of them were measured", key, format: (value) => plain(value, 1), axis: tick, height: 110, zoom });
   }
 
   private all(): TimeChart[] {
@@ -91,8 +91,8 @@ export class CourseCharts {
     });
   }
 
-  // Those that have anything; OFU and clock also say that they are unknown.
-  elements(): Child {
+  // Those that have anything; OFU and clock also say that they are unknown. How many GPUs there were is no question of one.
+  elements(of_one = false): Child {
     const course = this.course;
     if (!course) return null;
     return [
@@ -101,7 +101,7 @@ export class CourseCharts {
       this.clock.element,
       known(course.power_watts) ? this.power.element : null,
       known(course.nvlink_bytes_per_second) || known(course.pcie_bytes_per_second) ? this.links.element : null,
-      this.gpus.element,
+      of_one ? null : this.gpus.element,
     ];
   }
 

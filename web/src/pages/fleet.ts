@@ -1,7 +1,7 @@
 // The fleet: how much of what is paid for is used now and over time, where the rest went, and whose it was.
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
-import { band, count, gpuHours, hours, percent, plain, points, signed, usd } from "../base/format";
+import { band, count, gpuHours, hours, percent, plain, points, signed, tick, usd } from "../base/format";
 import { jobId } from "../base/job_id";
 import { previousQuery } from "../base/url_state";
 import * as api from "../api/client";
@@ -40,7 +40,7 @@ export class FleetPage implements Page {
       title: "GPUs by what became of their time",
       key: "fleet",
       format: (value) => plain(value, 1),
-      axis: (value) => count(value),
+      axis: tick,
       height: 160,
       stacked: true,
       zoom: context.zoom,
@@ -107,7 +107,7 @@ export class FleetPage implements Page {
       return nothing("No GPU was seen in this time. Choose a longer or a later one; there is data within the last 90 days.");
     }
     return [
-      section("Fleet", asked(this.fleet, (value) => [this.figures(value), this.accountOf(value)])),
+      section("Fleet", asked(this.fleet, (value) => [this.figures(value), this.nothingBefore(), this.accountOf(value)])),
       section("Over time", asked(this.series, () => [this.ofu.element, this.account.element])),
       section("Whose time it was", this.groups()),
       section("What these numbers rest on", asked(this.fleet, (value) => [qualityList(value.quality), h("details", null, h("summary", null, "Assumptions"), assumptionList(value.assumptions))])),
@@ -119,8 +119,13 @@ export class FleetPage implements Page {
     const before = this.before.value?.fleet;
     if (!before) return this.before.error ? h("span", { class: "muted" }, "change unknown") : null;
     const then = of(before);
-    if (before.gpu_count === 0 || then === null || now === null) return h("span", { class: "muted" }, "nothing to compare with before");
+    if (before.gpu_count === 0 || then === null || now === null) return null;
     return h("span", { class: "muted", title: "against the same length of time before" }, `${format(now - then)} vs. before`);
+  }
+
+  private nothingBefore(): Child {
+    const before = this.before.value;
+    return before?.fleet.gpu_count === 0 ? h("p", { class: "muted small" }, "No change is shown: nothing was seen in the same length of time before.") : null;
   }
 
   private figures(value: Fleet): Child {

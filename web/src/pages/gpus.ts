@@ -144,7 +144,7 @@ export class GpuPage implements Page {
       section(this.title(), asked(this.gpus, (value) => this.facts(value))),
       asked(this.gpus, (value) =>
         value.gpus.map((gpu) =>
-          section(gpu.mig_instance ? `MIG instance ${gpu.mig_instance}${gpu.mig_profile ? ` (${gpu.mig_profile})` : ""}` : "Over time", this.charts.get(gpu.mig_instance ?? "")?.elements() ?? null))),
+          section(gpu.mig_instance ? `MIG instance ${gpu.mig_instance}${gpu.mig_profile ? ` (${gpu.mig_profile})` : ""}` : "Over time", this.charts.get(gpu.mig_instance ?? "")?.elements(true) ?? null))),
     ];
   }
 

@@ -57,10 +57,13 @@ export class StudyPage implements Page {
         return section("OFU and reported MFU", nothing("No job has both an OFU and a reported MFU in this time. ", left_out, " MFU comes from training logs, exported metrics, or ", h("code", null, "POST /api/v1/jobs/{id}/mfu"), "."));
       }
       return [
-        section("OFU and reported MFU", this.figures(value), this.scatter.element,
-          h("p", { class: "muted" }, "On the line, what the framework says is what the hardware did. A ring marks more than 10 points between the two. ", left_out)),
-        section("Furthest apart", this.outliers(value)),
-        value.by_size.length > 1 ? section("By size", this.bySize(value)) : null,
+        section("OFU and reported MFU", this.figures(value), h("p", { class: "muted small" }, left_out)),
+        h("div", { class: "columns", "data-key": "columns" },
+          section("Job by job", this.scatter.element,
+            h("p", { class: "muted small" }, "On the line, what the framework says is what the hardware did. A ring marks more than 10 points between the two.")),
+          h("div", { "data-key": "right" },
+            section("Furthest apart", this.outliers(value)),
+            value.by_size.length > 1 ? section("By size", this.bySize(value)) : null)),
       ];
     });
   }
@@ -96,10 +99,10 @@ export class StudyPage implements Page {
         [
           { title: "Job", cell: (row) => [h("a", { class: "name", href: this.context.href("job", { id: jobId(row.job, row.namespace) }) }, row.job), row.namespace ? h("span", { class: "muted owner" }, row.namespace) : null] },
           { title: "GPUs", number: true, cell: (row) => count(row.gpu_count) },
-          { title: "Reported MFU", number: true, cell: (row) => percent(row.reported_mfu_ratio) },
+          { title: "MFU", number: true, cell: (row) => percent(row.reported_mfu_ratio) },
           { title: "OFU", number: true, cell: (row) => percent(row.ofu_ratio) },
           { title: "MFU \u2212 OFU", number: true, cell: (row) => points(row.difference) },
-          { title: "Formula", cell: (row) => (row.formula_known_wrong ? "known to be wrong" : h("a", { href: this.context.href("job", { id: jobId(row.job, row.namespace) }) }, "audit")) },
+          { title: "Formula", cell: (row) => (row.formula_known_wrong ? "known wrong" : h("a", { href: this.context.href("job", { id: jobId(row.job, row.namespace) }) }, "audit")) },
         ],
         rows.slice(0, OUTLIERS_SHOWN),
         (row) => jobId(row.job, row.namespace),
