@@ -55,6 +55,14 @@ export class Test {
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   }
 
+  // The address becomes one whose path, or any part for an expression, is this.
+  async goes(claim, page, wanted) {
+    const there = (url) => (wanted instanceof RegExp ? wanted.test(url.href) : url.pathname === wanted);
+    await page.waitForURL(there, { timeout: 10_000, waitUntil: "commit" }).catch(() => {});
+    this.check(claim, there(new URL(page.url())), page.url());
+    await this.settled(page);
+  }
+
   check(claim, holds, found = "") {
     if (holds) this.held += 1;
     else this.failed.push(found === "" ? claim : `${claim} (found: ${found})`);

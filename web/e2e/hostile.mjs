@@ -31,7 +31,7 @@ await run(async (test) => {
   test.check("search: names are found and shown as they are", (await page.locator(".search ul").innerText()).includes(MARK));
   await clean("search");
   await page.locator(".search li", { hasText: "Host" }).first().click();
-  await test.settled(page);
+  await test.goes("search: a host leads away", page, "/host");
   test.check("search: the host is opened", (await page.locator("h2").first().innerText()).includes(MARK));
   await test.open(page, `/job?id=${encodeURIComponent(MARK)}&since=1h`);
   test.check("an id that is none is an error in one line", (await page.locator(".notice.error").innerText()).startsWith("no job with the id"));

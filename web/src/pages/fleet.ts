@@ -155,7 +155,7 @@ export class FleetPage implements Page {
         label: "Unmeasured",
         value: gpuHours(row.gpu_hours_unmeasured),
         unknown: row.gpu_hours_unmeasured === null,
-        below: [row.cost_unmeasured_usd === null ? null : h("span", null, usd(row.cost_unmeasured_usd)), h("span", { class: "muted" }, `coverage ${percent(row.coverage_ratio)}`)],
+        below: [row.cost_unmeasured_usd ? h("span", null, usd(row.cost_unmeasured_usd)) : null, h("span", { class: "muted" }, `coverage ${percent(row.coverage_ratio)}`)],
         why: () => coverageExplanation(row, source),
       }),
       figure({
