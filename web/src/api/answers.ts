@@ -109,6 +109,9 @@ const jobMembers = {
   last: instant,
   models: list(text),
   ...summaryMembers,
+  ofu_adjusted_ratio: maybe(number),
+  tile_overhead_ratio: maybe(number),
+  tile_overhead_source: maybe(text),
   gpu_count_told: maybe(number),
   ofu_ratio_min: maybe(number),
   ofu_ratio_p5: maybe(number),
@@ -120,9 +123,12 @@ const jobMembers = {
   absent_reason: maybe(text),
   waterfall: waterfallShape,
   reported: maybe(reportedShape),
+  audit_verdict: maybe(text),
   family: maybe(text),
   members: list(text),
 };
+
+const errorPart = object({ id: text, basis: text, low_ratio: maybe(number), high_ratio: maybe(number), in_band: text });
 
 const auditShape = object({
   recomputed: object({ mfu_ratio: maybe(number), band_low: maybe(number), band_high: maybe(number), from: maybe(text) }),
@@ -147,7 +153,14 @@ const auditShape = object({
 });
 
 export const jobsShape = object({ ...head, jobs: list(object(jobMembers)), next_cursor: maybe(text) });
-export const jobShape = object({ ...head, ...jobMembers, audit: maybe(auditShape) });
+export const jobShape = object({
+  ...head,
+  ...jobMembers,
+  error_band: maybe(object({ low_ratio: number, high_ratio: number, confidence_ratio: number, unknown: list(text) })),
+  error_parts: maybe(list(errorPart)),
+  error_sources: maybe(record(text)),
+  audit: maybe(auditShape),
+});
 
 const gpuNames = {
   uuid: maybe(text),

@@ -64,7 +64,12 @@ export function accountParts(row: Summary, fall: Waterfall, absent: Record<strin
 
 export const ACCOUNT_COLUMNS = ["gpu_hours", "cost_usd"];
 
-export function waterfallParts(row: Summary, fall: Waterfall): Part[] {
+export interface Adjusted {
+  ofu_adjusted_ratio: number | null;
+  tile_overhead_source: string | null;
+}
+
+export function waterfallParts(row: Summary, fall: Waterfall, adjusted: Adjusted | null = null): Part[] {
   const parts = steps(fall).filter((step) => step.name !== "ofu_ratio").map((step): Part => {
     const share = fall[step.name];
     const hours = share === null || row.gpu_hours_allocated === null ? null : share * row.gpu_hours_allocated;
@@ -88,5 +93,18 @@ export function waterfallParts(row: Summary, fall: Waterfall): Part[] {
     file_values: [row.gpu_hours_delivered],
     colour: "--delivered",
   });
+  // Of the measured time both: what of OFU the kernels' padding was.
+  const left = adjusted?.ofu_adjusted_ratio ?? null;
+  if (left !== null && row.ofu_ratio) {
+    parts.push({
+      name: "ofu_adjusted_ratio",
+      label: "OFU without tile padding",
+      share: null,
+      value: percent(left),
+      detail: adjusted?.tile_overhead_source ?? "",
+      file_values: [null],
+      colour: "--delivered",
+    });
+  }
   return parts;
 }

@@ -1,6 +1,6 @@
 // How the numbers of the page are made: the formulas of docs/report.md in words, with the values at hand.
-import { band, count, gpuHours, megahertz, percent, usd } from "../base/format";
-import type { Summary } from "../api/answers";
+import { band, count, gpuHours, megahertz, percent, points, usd } from "../base/format";
+import type { Job, Summary } from "../api/answers";
 import type { Explanation } from "./parts";
 
 export function ofuExplanation(row: Summary, source: string): Explanation {
@@ -19,6 +19,28 @@ export function ofuExplanation(row: Summary, source: string): Explanation {
       ["Coverage", percent(row.coverage_ratio, 2)],
     ],
     source,
+  };
+}
+
+// Of a job all that can be wrong with its OFU is known by parts, not only its scraping.
+export function jobOfuExplanation(job: Job, source: string): Explanation {
+  const explanation = ofuExplanation(job, source);
+  const { error_band, error_parts, error_sources } = job;
+  if (!error_band || !error_parts) return explanation;
+  const parts = error_parts.map((part): [string, string] => {
+    const name = part.id.replaceAll("_", " ");
+    if (part.low_ratio === null || part.high_ratio === null) return [name, "unknown"];
+    return [name, part.low_ratio === 0 && part.high_ratio === 0 ? `none (${part.basis})` : `${points(part.low_ratio)} to ${points(part.high_ratio)} (${part.basis})`];
+  });
+  const unknown = error_band.unknown.map((id) => error_sources?.[id] ?? id.replaceAll("_", " "));
+  return {
+    ...explanation,
+    says: [
+      ...explanation.says,
+      `As the share of the peak that did useful work it lies between ${band(error_band.low_ratio, error_band.high_ratio)}, in ${percent(error_band.confidence_ratio, 0)} of cases and more. Parts of that error:`,
+      unknown.length > 0 ? `Not known, and so in no band: ${unknown.join("; ")}.` : "",
+    ].filter((text) => text !== ""),
+    numbers: [...(explanation.numbers ?? []), ...parts],
   };
 }
 

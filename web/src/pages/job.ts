@@ -9,7 +9,7 @@ import type { Audit, GpuSeries, Job, Series } from "../api/answers";
 import { waterfall } from "../charts/bars";
 import { waterfallParts } from "./account";
 import { CourseCharts } from "./courses";
-import { costExplanation, coverageExplanation, hoursExplanation, ofuExplanation, reportedExplanation, waterfallExplanation } from "./explanations";
+import { costExplanation, coverageExplanation, hoursExplanation, jobOfuExplanation, reportedExplanation, waterfallExplanation } from "./explanations";
 import { HeatMap } from "./heat";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
@@ -114,7 +114,7 @@ export class JobPage implements Page {
     return h(
       "div",
       { class: "figures" },
-      figure({ label: "OFU", value: percent(job.ofu_ratio), unknown: job.ofu_ratio === null, below: h("span", { class: "muted", title: "error band" }, sure), why: () => ofuExplanation(job, source) }),
+      figure({ label: "OFU", value: percent(job.ofu_ratio), unknown: job.ofu_ratio === null, below: h("span", { class: "muted", title: "error band" }, sure), why: () => jobOfuExplanation(job, source) }),
       figure({
         label: "Reported MFU",
         value: reported === null ? "none" : percent(reported),
@@ -147,7 +147,7 @@ export class JobPage implements Page {
       waterfall({
         title: "From 100 % down to OFU",
         file_columns: ["gpu_hours"],
-        parts: waterfallParts(job, job.waterfall),
+        parts: waterfallParts(job, job.waterfall, job),
         extra: h("button", { type: "button", class: "quiet", on: { click: () => explain(waterfallExplanation(source)) } }, "How it is made"),
       }),
       reported === null ? null : h("p", { class: "muted" }, `Beside it, the framework reports an MFU of ${percent(reported)}. It counts the model\u2019s own FLOPs, which OFU cannot see.`),

@@ -16,6 +16,12 @@ const FILTERED_PAGE = 1000; // a filter is over the jobs that were asked for
 
 type Row = Jobs["jobs"][number];
 
+// A verdict that says that something is wrong; the others are on the job's page.
+function verdictMark(verdict: string | null): Child {
+  if (verdict === null || verdict === "consistent" || verdict === "undecided") return null;
+  return [h("span", { class: `verdict ${verdict}` }, verdict.replaceAll("_", " ")), " "];
+}
+
 export class JobsPage implements Page {
   private readonly jobs: Asked<Jobs>;
 
@@ -89,7 +95,7 @@ export class JobsPage implements Page {
       { title: "Model", cell: (row) => row.models.join(", ") || unknown("no GPU of it was seen") },
       { title: "OFU", number: true, ...(first ? { why: () => ofuExplanation(first, source) } : {}), cell: (row) => (row.ofu_ratio === null ? unknown(reasonText(row.absent_reason)) : percent(row.ofu_ratio)) },
       ...(value.jobs.some((row) => row.reported?.mfu_ratio != null)
-        ? [{ title: "Reported MFU", number: true, why: () => reportedExplanation(source), cell: (row: Row) => (row.reported?.mfu_ratio == null ? h("span", { class: "muted" }, "none") : percent(row.reported.mfu_ratio)) }]
+        ? [{ title: "Reported MFU", number: true, why: () => reportedExplanation(source), cell: (row: Row) => (row.reported?.mfu_ratio == null ? h("span", { class: "muted" }, "none") : [verdictMark(row.audit_verdict), percent(row.reported.mfu_ratio)]) }]
         : []),
       { title: "Delivered, lost, unmeasured", cell: (row) => accountBar(row) },
       { title: "Lost, GPU-h", number: true, ...(first ? { why: () => hoursExplanation(first, source) } : {}), cell: (row) => hours(row.gpu_hours_lost) },
