@@ -37,9 +37,9 @@ for (let i = 0; i < TIMES; i += 1) {
   const result = { first_paint_milliseconds: paint, figures_milliseconds: shown, answers: Object.fromEntries(answers) };
   if (path.startsWith("/map")) {
     result.hover_milliseconds = median([
-      await interaction(page, () => document.querySelector(".grid-map canvas").dispatchEvent(new MouseEvent("mousemove", { clientX: 600, clientY: 420, bubbles: true }))),
-      await interaction(page, () => document.querySelector(".grid-map canvas").dispatchEvent(new MouseEvent("mousemove", { clientX: 300, clientY: 520, bubbles: true }))),
-      await interaction(page, () => document.querySelector(".grid-map canvas").dispatchEvent(new MouseEvent("mousemove", { clientX: 900, clientY: 460, bubbles: true }))),
+      await interaction(page, () => document.querySelector(".grid-map canvas").dispatchEvent(new MouseEvent("mousemove", { clientX: 600, clientY: 420, movementX: 1, bubbles: true }))),
+      await interaction(page, () => document.querySelector(".grid-map canvas").dispatchEvent(new MouseEvent("mousemove", { clientX: 300, clientY: 520, movementX: 1, bubbles: true }))),
+      await interaction(page, () => document.querySelector(".grid-map canvas").dispatchEvent(new MouseEvent("mousemove", { clientX: 900, clientY: 460, movementX: 1, bubbles: true }))),
     ]);
     result.colour_milliseconds = await interaction(page, () => document.querySelectorAll(".tabs button")[2].click());
   } else {

@@ -76,6 +76,11 @@ export function chartHead(title: Child, exports: Exports, extra: Child = null): 
   return h("div", { class: "chart-head" }, h("h3", null, title), extra, exportButtons(exports));
 }
 
+// Browsers also tell of a mouse that rests while the page moves under it; that must not take away what the keys chose.
+export function moved(event: MouseEvent): boolean {
+  return event.movementX !== 0 || event.movementY !== 0;
+}
+
 // A canvas of the size of its place, sharp on any screen. Draws again when either changes.
 export class Surface {
   readonly canvas: HTMLCanvasElement;

@@ -4,7 +4,7 @@
 // One cell is read at a time: under the mouse, or with the arrow keys; Enter opens it.
 import { h, keep, morph } from "../base/dom";
 import type { Child } from "../base/dom";
-import { chartHead, Surface } from "./frame";
+import { chartHead, moved, Surface } from "./frame";
 import type { Exports, Rows } from "./frame";
 import { colour, rgbOf, scaleColour, shareOf } from "./palette";
 import type { Domain } from "./palette";
@@ -60,8 +60,8 @@ export class GridMap {
     };
     const canvas = this.surface.canvas;
     canvas.tabIndex = 0;
-    canvas.addEventListener("mousemove", (event) => this.choose(this.cellAt(event.offsetX, event.offsetY)));
-    canvas.addEventListener("mouseleave", () => this.choose(null));
+    canvas.addEventListener("mousemove", (event) => moved(event) && this.choose(this.cellAt(event.offsetX, event.offsetY)));
+    canvas.addEventListener("mouseleave", () => document.activeElement !== canvas && this.choose(null));
     canvas.addEventListener("click", (event) => {
       const at = this.cellAt(event.offsetX, event.offsetY);
       if (at !== null) this.options.open(at);

@@ -1,7 +1,7 @@
 // Points in a square of two ratios with the line on which they agree. Points can be reached with the mouse and with the arrow keys.
 import { h, keep, morph } from "../base/dom";
 import { percent } from "../base/format";
-import { chartHead, Surface } from "./frame";
+import { chartHead, moved, Surface } from "./frame";
 import type { Exports } from "./frame";
 import { colour } from "./palette";
 import type { Colour } from "./palette";
@@ -49,8 +49,8 @@ export class Scatter {
     };
     const canvas = this.surface.canvas;
     canvas.tabIndex = 0;
-    canvas.addEventListener("mousemove", (event) => this.choose(this.nearest(event.offsetX, event.offsetY)));
-    canvas.addEventListener("mouseleave", () => this.choose(null));
+    canvas.addEventListener("mousemove", (event) => moved(event) && this.choose(this.nearest(event.offsetX, event.offsetY)));
+    canvas.addEventListener("mouseleave", () => document.activeElement !== canvas && this.choose(null));
     canvas.addEventListener("click", () => this.openChosen());
     canvas.addEventListener("keydown", (event) => this.key(event));
     this.element = keep(h("figure", { class: "chart scatter" }, chartHead(options.title, exports), this.said, canvas));
