@@ -3,10 +3,12 @@ import { readFileSync } from "node:fs";
 import { PHONE, run } from "./browser.mjs";
 
 async function download(page, button) {
-  const label = await button.getAttribute("aria-label");
-  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]).catch((error) => {
-    throw new Error(`${label}: ${error.message}`);
-  });
+  // Chromium drops what a page downloads beyond ten files a second: then it is asked for again.
+  let file = null;
+  for (let attempt = 0; attempt < 4 && !file; attempt += 1) {
+    [file] = await Promise.all([page.waitForEvent("download", { timeout: 6_000 }).catch(() => null), button.click()]);
+  }
+  if (!file) throw new Error(`${await button.getAttribute("aria-label")}: nothing was downloaded`);
   return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
 }
 
