@@ -28,7 +28,7 @@ export interface ScatterOptions {
 const LEFT = 52;
 const BOTTOM = 40;
 const TOP = 10;
-const RIGHT = 12;
+const RIGHT = 26;
 
 export class Scatter {
   readonly element: HTMLElement;

@@ -68,6 +68,7 @@ export interface Column<T> {
   why?: () => Explanation;
 }
 
+const MANY_COLUMNS = 9; // such a table is made narrower
 const FEW_COLUMNS = 4; // such a table is not drawn out over the whole width
 
 export function table<T>(columns: Column<T>[], rows: T[], key: (row: T) => string, caption: string): HTMLElement {
@@ -76,7 +77,7 @@ export function table<T>(columns: Column<T>[], rows: T[], key: (row: T) => strin
     { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
-      { class: columns.length <= FEW_COLUMNS ? "rows few" : "rows" },
+      { class: columns.length <= FEW_COLUMNS ? "rows few" : columns.length >= MANY_COLUMNS ? "rows many" : "rows" },
       h("thead", null, h("tr", null, columns.map((column) =>
         h("th", { scope: "col", class: column.number ? "number" : "" },
           column.why

@@ -52,7 +52,7 @@ export class StudyPage implements Page {
 
   render(): Child {
     return asked(this.mfu, (value) => {
-      const left_out = `${count(value.jobs_without_mfu)} jobs reported no MFU, ${count(value.jobs_without_ofu)} have no OFU.`;
+      const left_out = `Left out: jobs without a reported MFU (${count(value.jobs_without_mfu)}) and those without an OFU (${count(value.jobs_without_ofu)}).`;
       if (value.points.length === 0) {
         return section("OFU and reported MFU", nothing("No job has both an OFU and a reported MFU in this time. ", left_out, " MFU comes from training logs, exported metrics, or ", h("code", null, "POST /api/v1/jobs/{id}/mfu"), "."));
       }
