@@ -63,6 +63,16 @@ export class Test {
     await this.settled(page);
   }
 
+  // The text of the cell at a place of a map, once it is a wanted one: a mouse that came before the cells did pointed at none, and moves again.
+  async cell(page, x, y, wanted) {
+    const text = page.locator(".cell-text");
+    for (let turn = 0; turn < 10; ++turn) {
+      await page.locator(".grid-map canvas").hover({ position: { x: x - (turn % 2), y } });
+      if (await text.filter({ hasText: wanted }).waitFor({ timeout: 2000 }).then(() => true, () => false)) break;
+    }
+    return text.innerText();
+  }
+
   check(claim, holds, found = "") {
     if (holds) this.held += 1;
     else this.failed.push(found === "" ? claim : `${claim} (found: ${found})`);

@@ -23,8 +23,8 @@ await run(async (test) => {
     await test.shot(page, `hostile-${name.replaceAll(" ", "-")}`);
   }
   await test.open(page, "/map?of=span");
-  await page.locator(".grid-map canvas").hover({ position: { x: 5, y: 5 } });
-  test.check("map: the name is shown as it is", (await page.locator(".cell-text").innerText()).includes(MARK), await page.locator(".cell-text").innerText());
+  const cell = await test.cell(page, 5, 5, MARK);
+  test.check("map: the name is shown as it is", cell.includes(MARK), cell);
   await clean("map");
   await page.locator(".search input").fill("onerror");
   await page.locator(".search li").first().waitFor();
