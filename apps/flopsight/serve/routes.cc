@@ -23,6 +23,14 @@ namespace {
 using net::ServerRequest;
 using net::ServerResponse;
 
+// A stranger's page, open in somebody's browser, can send a POST to this service, but not hide whose it is.
+bool is_of_another_site(const ServerRequest& request) {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty()) return false;
+  const std::size_t scheme = origin.find("://");
+  return scheme == std::string_view::npos || origin.substr(scheme + 3) != request.header("host");
+}
+
 // One page of rows; the cursor of the next.
 template <typename T>
 std::optional<std::string> cut_page(std::vector<T>& rows, std::uint64_t cursor, std::uint64_t limit) {
@@ -121,6 +129,7 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
   const auto caller = settings.access->caller(request);
   if (!caller) return unauthorized(*settings.access, false);
   if (!caller->may(*rule->role)) return unauthorized(*settings.access, true);
+  if (request.method == "POST" && is_of_another_site(request)) return failed(403, "sent by the page of another site");
   if (request.path == "/api/v1/write") return write(request);
   if (request.method == "POST") {
     return request.path == "/api/v1/jobs" ? tell_jobs(request) : request.path.ends_with("/model") ? tell_model(request) : tell_mfu(request);

@@ -38,12 +38,14 @@ class Telling : public testing::Test, public test::IngestHarness {
   }
 
   ServerResponse ask(const std::string& method, const std::string& path, const std::string& body,
-                     const std::string& token = "writer-token-0001") {
+                     const std::string& token = "writer-token-0001", const std::string& origin = "") {
     ServerRequest request;
     request.method = method;
     request.path = path;
     request.body = body;
     request.headers.emplace_back("authorization", "Bearer " + token);
+    request.headers.emplace_back("host", "127.0.0.1:9890");
+    if (!origin.empty()) request.headers.emplace_back("origin", origin);
     if (auto refused = routes_->head(request)) return *refused;
     return routes_->handle(request);
   }
@@ -52,6 +54,14 @@ class Telling : public testing::Test, public test::IngestHarness {
   std::unique_ptr<JobService> jobs_;
   std::unique_ptr<Routes> routes_;
 };
+
+TEST_F(Telling, the_page_of_another_site_is_refused_and_its_own_is_not) {
+  const std::string jobs = R"([{"id": "7", "hosts": "n1", "start": 1699990000}])";
+  for (const auto* origin : {"http://attacker.example", "https://attacker.example:9890", "null", "http://127.0.0.1:80"}) {
+    EXPECT_EQ(ask("POST", "/api/v1/jobs", jobs, "writer-token-0001", origin).status, 403) << origin;
+  }
+  EXPECT_THAT(ask("POST", "/api/v1/jobs", jobs, "writer-token-0001", "http://127.0.0.1:9890").body, HasSubstr("\"added\":1"));
+}
 
 TEST_F(Telling, jobs_are_kept_and_the_same_again_is_no_news) {
   const std::string jobs =
