@@ -28,15 +28,6 @@ base::Status add_names(std::string_view csv, std::map<std::string, std::vector<s
   return {};
 }
 
-std::string escaped(std::string_view word) {
-  std::string out;
-  for (const char c : word) {
-    if (std::string_view(".+*?()[]{}|^$\\").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 std::vector<std::string> telling_words(std::string_view name) {
   std::string text = base::to_lower(name);
   for (char& c : text) {
@@ -52,6 +43,15 @@ std::vector<std::string> telling_words(std::string_view name) {
 
 }  // namespace
 
+std::string regex_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view(".+*?()[]{}|^$\\").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 base::Result<std::map<std::string, std::vector<std::string>>> written_names(std::string_view user_csv) {
   std::map<std::string, std::vector<std::string>> out;
   FLOPSIGHT_RETURN_IF_ERROR(add_names(embedded::kGpuCatalogCsv, out));
@@ -66,7 +66,7 @@ std::string name_pattern(const Device& device, const std::vector<std::string>& n
   std::vector<std::string> written;
   for (const std::string& name : names) {
     std::string one;
-    for (const std::string& word : telling_words(name)) one += (one.empty() ? "" : "S") + escaped(word);
+    for (const std::string& word : telling_words(name)) one += (one.empty() ? "" : "S") + regex_escaped(word);
     // Digits and small letters only so far, and S where words part.
     std::string expression;
     for (const char c : one) {

@@ -24,6 +24,9 @@ inline constexpr std::array<std::string_view, 6> kNoiseWords = {"nvidia",     "t
 // Errors: those of the CSV parser.
 base::Result<std::map<std::string, std::vector<std::string>>> written_names(std::string_view user_csv);
 
+// An alternative of a regular expression, all characters taken as they are.
+std::string regex_escaped(std::string_view text);
+
 // RE2 syntax, for the whole name, in any case of letters: "(?i)…". A MIG suffix, words that tell nothing and the
 // device's memory size may be there or not. Empty when no name has a word.
 std::string name_pattern(const Device& device, const std::vector<std::string>& names);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "sources/promql_parts.h"
+
 namespace flopsight::engine {
 namespace {
 
@@ -20,24 +22,8 @@ void add_piece(std::vector<Piece>& pieces, Level level, std::int64_t start, std:
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out + "\"";
-}
-
 std::string job_matchers(const samples::Holder& holder) {
-  return ",job=" + quoted(holder.job) + ",namespace=" + quoted(holder.name_space);
+  return ",job=" + sources::promql_quoted(holder.job) + ",namespace=" + sources::promql_quoted(holder.name_space);
 }
 
 std::string cells_promql(const CellQuery& query, std::int64_t range_milliseconds, std::int64_t slot_milliseconds) {

@@ -13,9 +13,6 @@
 
 namespace flopsight::engine {
 
-// "…" with what PromQL would read as something else escaped.
-std::string quoted(std::string_view text);
-
 // {name="value",…} without braces, ready to stand behind others: ",job=\"a\"".
 std::string job_matchers(const samples::Holder& holder);
 

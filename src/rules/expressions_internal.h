@@ -11,10 +11,6 @@
 
 namespace flopsight::rules {
 
-// "…" as PromQL reads it.
-std::string quoted(std::string_view text);
-// An alternative of a regular expression, all characters taken as they are.
-std::string escaped(std::string_view text);
 std::string joined(const std::vector<std::string>& parts, std::string_view between);
 
 struct Labels {

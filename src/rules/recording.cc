@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "catalog/name_pattern.h"
 #include "rules/expressions_internal.h"
 
 namespace flopsight::rules {
@@ -41,7 +42,7 @@ class Recording {
     sources::Reading reading = reading_of(options_);
     const std::string match = reading.match;
     for (const ModelFacts& model : options_.models) {
-      reading.match = match + "," + options_.model_label + "=~" + quoted(model.pattern);
+      reading.match = match + "," + options_.model_label + "=~" + sources::promql_quoted(model.pattern);
       add("gpu:flopsight_model:info",
           sources::held("group by (" + l_.gpu + ")", all_names({Metric::kSmClock, Metric::kTensorActive}), reading), {},
           {{"flopsight_model", model.model}});
@@ -53,11 +54,11 @@ class Recording {
   std::string by_model(Figure figure) const {
     std::map<double, std::vector<std::string>> models;
     for (const ModelFacts& model : options_.models) {
-      if (const auto value = figure(model)) models[value->value].push_back(escaped(model.model));
+      if (const auto value = figure(model)) models[value->value].push_back(catalog::regex_escaped(model.model));
     }
     std::vector<std::string> terms;
     for (const auto& [value, names] : models) {
-      terms.push_back("max by (" + l_.gpu + ") (gpu:flopsight_model:info{flopsight_model=~" + quoted(joined(names, "|")) + "}) * " +
+      terms.push_back("max by (" + l_.gpu + ") (gpu:flopsight_model:info{flopsight_model=~" + sources::promql_quoted(joined(names, "|")) + "}) * " +
                       sources::promql_number(value));
     }
     // Two models for one GPU contradict each other: then it has none.
@@ -133,7 +134,7 @@ class Recording {
     std::vector<std::string> patterns;
     for (const std::string& glob : options_.labels.names_of("exporter_pods")) {
       std::vector<std::string> pieces = base::split(glob, '*');
-      for (std::string& piece : pieces) piece = escaped(piece);
+      for (std::string& piece : pieces) piece = catalog::regex_escaped(piece);
       std::string pattern = pieces.front();
       for (std::size_t i = 1; i < pieces.size(); ++i) pattern += ".*" + pieces[i];
       patterns.push_back(std::move(pattern));
@@ -146,24 +147,24 @@ class Recording {
     const std::string exporters = exporter_pods();
     std::vector<std::string> matchers = not_before;
     matchers.push_back(rule.job + "!=\"\"");
-    if (rule.is_pod && !exporters.empty()) matchers.push_back(rule.job + "!~" + quoted(exporters));
+    if (rule.is_pod && !exporters.empty()) matchers.push_back(rule.job + "!~" + sources::promql_quoted(exporters));
     std::string named = "label_replace(gpu:flopsight_labels:info{" + joined(matchers, ", ") + "}, \"flopsight_job\", \"$1\", \"" + rule.job + "\", \"(.+)\")";
     if (!rule.name_space.empty()) named = "label_replace(" + named + ", \"flopsight_namespace\", \"$1\", \"" + rule.name_space + "\", \"(.+)\")";
     add("gpu:flopsight_holder:info", "group by (" + l_.unit + ", " + l_.profile + ", " + l_.job + ") (" + named + ")", {}, {{"attributed_by", rule.rule}});
-    not_before.push_back(rule.is_pod && !exporters.empty() ? rule.job + "=~" + quoted("|" + exporters) : rule.job + "=\"\"");
+    not_before.push_back(rule.is_pod && !exporters.empty() ? rule.job + "=~" + sources::promql_quoted("|" + exporters) : rule.job + "=\"\"");
   }
 
   // The part of a MIG instance: its slices of those that the model is divided into.
   std::vector<std::string> slices_terms() const {
     std::map<int, std::vector<std::string>> models;
-    for (const ModelFacts& model : options_.models) models[model.mig_slices].push_back(escaped(model.model));
+    for (const ModelFacts& model : options_.models) models[model.mig_slices].push_back(catalog::regex_escaped(model.model));
     std::vector<std::string> terms;
     for (const auto& [all, names] : models) {
       for (int slices = 1; slices <= all; ++slices) {
         if (slices == 5 || slices == 6) continue;  // there are no such profiles
         terms.push_back("(gpu:flopsight_holder:info{" + l_.instance + "!=\"\", " + l_.profile + "=~\"(.*[.])?" + std::to_string(slices) +
                         "g[.].*\"} * " + std::to_string(slices) + " / " + std::to_string(all) + " and on(" + l_.gpu +
-                        ") gpu:flopsight_identity:info{flopsight_model=~" + quoted(joined(names, "|")) + "})");
+                        ") gpu:flopsight_identity:info{flopsight_model=~" + sources::promql_quoted(joined(names, "|")) + "})");
       }
     }
     return terms;

@@ -11,6 +11,22 @@ std::string promql_number(double value) {
   return text;
 }
 
+std::string promql_quoted(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out + "\"";
+}
+
 std::string held(std::string_view aggregation, std::string_view names, const Reading& reading) {
   return std::string(aggregation) + "(last_over_time({__name__=~\"" + std::string(names) + "\"" +
          (reading.match.empty() ? "" : "," + reading.match) + "}[" +

@@ -30,6 +30,8 @@ struct Reading {
 
 // A number as PromQL reads it.
 std::string promql_number(double value);
+// "…" with what PromQL would read as something else escaped.
+std::string promql_quoted(std::string_view text);
 
 // The newest sample of each series of these names, while it holds: `aggregation` is "avg by (UUID)".
 std::string held(std::string_view aggregation, std::string_view names, const Reading& reading);

@@ -72,6 +72,10 @@ std::vector<std::pair<GpuId, units::Window>> SqliteStore::present(units::Window 
 
 base::Result<std::vector<GpuRecord>> SqliteStore::gpus() {
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement select, database_.prepare("SELECT id FROM gpus ORDER BY id"));
+  return gpus_of(select);
+}
+
+base::Result<std::vector<GpuRecord>> SqliteStore::gpus_of(Statement& select) {
   std::vector<GpuId> ids;
   for (;;) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, select.step());

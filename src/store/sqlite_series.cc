@@ -73,13 +73,7 @@ base::Result<std::vector<GpuRecord>> SqliteStore::find_gpus(const GpuLookup& loo
   const std::string sought = !lookup.host.empty() ? lookup.host : !lookup.uuid.empty() ? lookup.uuid : like_pattern(lookup.part);
   select.bind_text(1, sought);
   select.bind(2, static_cast<std::int64_t>(lookup.gpus_max));
-  std::vector<GpuId> ids;
-  for (;;) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, select.step());
-    if (!row) break;
-    ids.push_back(static_cast<GpuId>(select.integer(0)));
-  }
-  return gpus(ids);
+  return gpus_of(select);
 }
 
 }  // namespace flopsight::store

@@ -115,6 +115,7 @@ class SqliteStore : public Store {
   using Merged = std::map<JobKey, JobCell>;
 
   base::Status add_cell(const GpuCell& cell, ModelId model);
+  base::Result<std::vector<GpuRecord>> gpus_of(Statement& select);  // whose first column is their ids
   base::Status write_names();
   base::Status write_gpu_names();
   base::Status write_gpu_group(std::uint32_t group);

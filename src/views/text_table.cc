@@ -1,6 +1,7 @@
 #include "views/text_table.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/text.h"
 
@@ -28,6 +29,14 @@ std::string short_name(std::string_view text) {
 }
 
 std::string gpu_count(std::uint64_t count, bool is_told) { return std::to_string(count) + (is_told ? " told" : ""); }
+
+std::string number(double value, const char* format) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string percent(double ratio) { return number(ratio * 100, "%.1f %%"); }
 
 void drop_unknown(std::vector<Column>& columns, std::size_t first) {
   for (std::size_t i = columns.size(); i-- > first;) {

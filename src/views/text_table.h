@@ -22,6 +22,10 @@ struct Column {
 std::string short_name(std::string_view text);
 // "4", or "4 told" where a scheduler says so and fewer were seen.
 std::string gpu_count(std::uint64_t count, bool is_told);
+// A number by a printf format of one double; what is more than 63 characters is cut.
+std::string number(double value, const char* format);
+// "41.0 %".
+std::string percent(double ratio);
 // From column `first` on, those in which nothing is known are left out rather than shown as dashes.
 void drop_unknown(std::vector<Column>& columns, std::size_t first);
 // A line under the head, and one before row `rule_before` if there is such a row.

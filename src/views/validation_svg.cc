@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/html.h"
 #include "base/text.h"
 #include "views/validation_views.h"
 
@@ -17,18 +18,7 @@ constexpr double kLeft = 70, kTop = 60, kSide = 520, kWidth = 760, kHeight = 650
 // Paul Tol's bright scheme: told apart also by those who do not see all colours.
 constexpr std::array<std::string_view, 7> kColours = {"#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB"};
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : base::printable(text)) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
+std::string escaped(std::string_view text) { return base::html_escaped(base::printable(text)); }
 
 struct Scale {
   double most_ratio = 1;

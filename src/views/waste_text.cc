@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/html.h"
 #include "base/text.h"
 #include "views/text_table.h"
 #include "views/waste_views.h"
@@ -33,20 +34,7 @@ std::string markdown(std::string_view text) {
   return out;
 }
 
-std::string html(std::string_view text) {
-  std::string out;
-  for (const char c : base::printable(text, 200)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
+std::string html(std::string_view text) { return base::html_escaped(base::printable(text, 200)); }
 
 // A cell of CSV; a text that a spreadsheet would take for a formula is one in quotes after an apostrophe.
 std::string csv(std::string_view text) {

@@ -1,21 +1,15 @@
-#include <cstdio>
-
 #include "advisor/tune_answer.h"
 #include "advisor/tune_html.h"
 #include "parse_file.h"
 #include "tuning/formulas.h"
 #include "tuning/lengths.h"
+#include "views/text_table.h"
 
 namespace flopsight::app {
 namespace {
 
 namespace json = base::json;
-
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
+using views::text_table::number;
 
 std::vector<std::pair<std::string, std::string>> facts(const TuneServeAnswer& answer) {
   const tuning::ServeSettings& s = answer.arguments.settings;

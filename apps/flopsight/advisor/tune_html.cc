@@ -1,12 +1,14 @@
 #include "advisor/tune_html.h"
 
 #include <array>
-#include <cstdio>
-
+#include "base/html.h"
 #include "base/text.h"
+#include "views/text_table.h"
 
 namespace flopsight::app {
 namespace {
+
+using views::text_table::number;
 
 constexpr double kGibibyte = 1073741824.0;
 constexpr double kBarWidth = 860;
@@ -20,11 +22,7 @@ constexpr std::string_view kStyle =
     "h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:1.8rem}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:top}"
     "td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}.why{color:#555;font-size:.92em}.over{color:#b00020;font-weight:600}";
 
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
+std::string html_escaped(std::string_view text) { return base::html_escaped(base::printable(text, 4000)); }
 
 std::string bar(const std::vector<BreakdownPart>& parts) {
   double total = 0;
@@ -75,22 +73,6 @@ std::string advice_rows(const tuning::Findings& findings) {
 }
 
 }  // namespace
-
-std::string html_escaped(std::string_view text) {
-  std::string out;
-  const std::string safe = base::printable(text, 4000);
-  for (const char c : safe) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 std::string html_page(const HtmlPage& page) {
   std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>" + html_escaped(page.title) +

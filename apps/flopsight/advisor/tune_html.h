@@ -9,8 +9,6 @@
 
 namespace flopsight::app {
 
-std::string html_escaped(std::string_view text);
-
 struct HtmlPage {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;

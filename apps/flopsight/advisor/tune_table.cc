@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "advisor/tune_answer.h"
 #include "views/text_table.h"
 
@@ -9,15 +7,10 @@ namespace {
 namespace text_table = views::text_table;
 using text_table::Column;
 using text_table::kUnknownCell;
+using text_table::number;
+using text_table::percent;
 
 constexpr double kGibibyte = 1073741824.0;
-
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-std::string percent(double ratio) { return number(ratio * 100, "%.1f %%"); }
 
 void line(std::string& out, std::string_view name, const std::string& value) {
   out += std::string(name) + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";

@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "flopcount/flops_answer.h"
 #include "views/text_table.h"
 
@@ -9,16 +7,10 @@ namespace {
 namespace text_table = views::text_table;
 using flops::Part;
 using text_table::Column;
-
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
+using text_table::number;
+using text_table::percent;
 
 std::string gigaflops(double flops_of) { return number(flops_of / 1e9, "%.3f"); }
-std::string percent(double ratio) { return number(ratio * 100, "%.1f %%"); }
-
 // "8 030 261 248".
 std::string grouped(std::uint64_t n) {
   std::string digits = std::to_string(n);

@@ -1,12 +1,12 @@
 #include "logs/command_logs.h"
 
-#include <cstdio>
 #include <ostream>
 
 #include "base/text.h"
 #include "parse_file.h"
 #include "serve/log_file.h"
 #include "training_logs/patterns.h"
+#include "views/text_table.h"
 
 namespace flopsight::app {
 namespace {
@@ -16,6 +16,7 @@ using training_logs::Exclusion;
 using training_logs::Reported;
 using training_logs::Step;
 using training_logs::Summary;
+using views::text_table::number;
 
 json::Value count_value(std::uint64_t count) { return json::Value(count); }
 
@@ -53,12 +54,6 @@ json::Value summary_json(const Summary& summary) {
       {"implied_peak_flops_per_second", summary.implied_peak_flops_per_second},
       {"implied_peak_printed", summary.implied_peak_printed},
   };
-}
-
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
 }
 
 void table_line(std::ostream& out, std::string_view name, const std::string& value) {

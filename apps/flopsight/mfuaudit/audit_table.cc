@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "mfuaudit/audit_case.h"
 #include "base/text.h"
 #include "views/text_table.h"
@@ -9,12 +7,7 @@ namespace {
 
 namespace text_table = views::text_table;
 using text_table::Column;
-
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
+using text_table::number;
 
 void line(std::string& out, std::string_view name, const std::string& value) {
   out += std::string(name) + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + value + "\n";

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstdio>
-
 #include "tiles/gemm_answer.h"
 #include "views/text_table.h"
 
@@ -10,17 +8,12 @@ namespace {
 namespace text_table = views::text_table;
 using text_table::Column;
 using text_table::kUnknownCell;
+using text_table::number;
+using text_table::percent;
 
 constexpr double kLargeFlops = 1e10;
 constexpr std::size_t kUnreadShown = 8;
 constexpr std::size_t kImpossibleShown = 5;
-
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-std::string percent(double ratio) { return number(ratio * 100, "%.1f %%"); }
 
 void line(std::string& out, std::string_view name, const std::string& value) {
   out += std::string(name) + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
