@@ -232,11 +232,14 @@ class Damage(unittest.TestCase):
 
     def test_a_damaged_block_costs_its_own_cells_and_is_named(self):
         with self.database_of_the_stopped_service() as database:
-            block, = database.execute("SELECT bytes FROM blocks WHERE kind = 0 ORDER BY length(bytes) DESC LIMIT 1").fetchone()
+            # One, or several where the machine was slow and the service closed the slots in parts.
+            blocks = [row[0] for row in database.execute("SELECT bytes FROM blocks WHERE kind = 0")]
         with open(self.database, "rb") as file:
-            at = file.read().find(block[len(block) // 2:][:40])
-        self.assertGreater(at, 0)
-        self.overwrite(self.database, at, b"\xff" * 16)
+            pages = file.read()
+        for block in blocks:
+            at = pages.find(block[len(block) // 2:][:40])
+            self.assertGreater(at, 0)
+            self.overwrite(self.database, at, b"\xff" * 16)
         self.service.start()
         self.assertTrue(self.jobs())
         self.assertEqual(self.service.json("/api/v1/fleet", end=str(LOAD_END), gpus="true")["fleet"]["gpu_count"], 0)
