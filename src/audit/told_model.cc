@@ -46,6 +46,7 @@ base::Status key_in(const std::string& key, const Value& value, Told& told) {
   if (key == "document_tokens") return whole_in(key, value, 1, kTokensMax, told.run.document_tokens);
   if (key == "mtp") return whole_in(key, value, 0, kStepsMax, told.run.prediction_steps);
   if (key == "lora_rank") return whole_in(key, value, 1, kRankMax, told.adapter_rank);
+  if (key == "training") return value.as_object() != nullptr ? base::Status() : wrong(key, value, "an object");
   const std::string text = value.as_string() != nullptr ? *value.as_string() : std::string();
   if (key == "precision") {
     told.run.precision = catalog::find_precision(text);
@@ -55,7 +56,7 @@ base::Status key_in(const std::string& key, const Value& value, Told& told) {
     told.run.recompute = parse_recompute(text);
     return told.run.recompute ? base::Status() : wrong(key, value, "none, selective or full");
   }
-  return Error{ErrorCode::kInvalid, "\"" + base::printable(key, 40) + "\" is no key of a model, expected config, seq_len, document_tokens, precision, recompute, mtp or lora_rank"};
+  return Error{ErrorCode::kInvalid, "\"" + base::printable(key, 40) + "\" is no key of a model, expected config, seq_len, document_tokens, precision, recompute, mtp, lora_rank or training"};
 }
 
 }  // namespace

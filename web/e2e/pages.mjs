@@ -19,7 +19,7 @@ await run(async (test) => {
   const { gpus } = await (await fetch(`${test.url}/api/v1/gpus/series?since=3h&columns=ofu_ratio&job=${encodeURIComponent(big.id)}`)).json();
   const host = `/host?name=${encodeURIComponent(gpus[0].host)}&since=3h`;
   const gpu = `/gpu?uuid=${encodeURIComponent(gpus[0].uuid)}&since=3h`;
-  const views = { fleet: "/?since=3h", jobs: "/jobs?since=3h", job, map: "/map?of=1h", study: "/study?since=3h", quality: "/quality?since=3h", host, gpu };
+  const views = { fleet: "/?since=3h", jobs: "/jobs?since=3h", job, map: "/map?of=1h", study: "/study?since=3h", waste: "/waste?since=3h", quality: "/quality?since=3h", host, gpu };
 
   // --- each page: it opens by its address, says SIMULATED, shows no mistake, and nothing keeps anybody out of it
   const page = await test.page();
@@ -38,11 +38,11 @@ await run(async (test) => {
   const dark = await test.page({ dark: true });
   for (const [name, path] of Object.entries(views)) {
     await test.open(dark, path);
-    if (["fleet", "job", "study"].includes(name)) await test.accessible(dark, `${name}, dark`);
+    if (["fleet", "job", "study", "waste"].includes(name)) await test.accessible(dark, `${name}, dark`);
     await test.shot(dark, `${name}-dark`);
   }
   const phone = await test.page({ viewport: PHONE });
-  for (const name of ["fleet", "job", "map"]) {
+  for (const name of Object.keys(views)) {
     await test.open(phone, views[name]);
     test.check(`${name} on a phone scrolls in one direction only`, await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth), await phone.evaluate(() => document.documentElement.scrollWidth));
     await test.shot(phone, `${name}-phone`);
@@ -52,6 +52,9 @@ await run(async (test) => {
   await figures(test, page, views);
   await charts(test, page, views, big);
   await places(test, page, views, big);
+  await waste(test, page, views);
+  await parts(test, page, views, big);
+  await filters(test, page, big);
   await search(test, page, big);
   await updates(test, page);
 });
@@ -59,7 +62,7 @@ await run(async (test) => {
 // --- the pictures of the README: small ones, of what is seen first
 async function tour(test, views) {
   const viewport = { width: 1280, height: 860 };
-  for (const [name, dark] of [["fleet", false], ["job", false], ["map", true], ["study", true]]) {
+  for (const [name, dark] of [["fleet", false], ["job", false], ["waste", false], ["map", true], ["study", true]]) {
     const page = await test.page({ viewport, dark });
     await test.open(page, views[name]);
     await test.shot(page, `tour-${name}`, { fullPage: false });
@@ -188,6 +191,81 @@ async function places(test, page, views, big) {
   test.check("the job that says too much is named", (await page.locator(".panel", { hasText: "Furthest apart" }).locator("tbody tr").count()) >= 1);
   await page.keyboard.press("Enter");
   await test.goes("and opened, to be audited", page, "/job");
+}
+
+// --- the waste account: periods, groupings, what changed, files, paper
+async function waste(test, page, views) {
+  await test.open(page, views.waste);
+  const api = await (await fetch(`${test.url}/api/v1/waste?since=3h&by=team`)).json();
+  const lost = Number((await page.locator('.figure[data-key="Lost against the peak"] .figure-value').innerText()).replace(/[^\d.]/g, ""));
+  test.check("what the account calls lost is what the API says", Math.abs(lost - api.total.gpu_hours.lost) < 0.02 * lost + 0.1, `${lost} ${api.total.gpu_hours.lost}`);
+  test.check("it is said in dollars as prices are configured", (await page.locator(".summary").innerText()).includes("$"), await page.locator(".summary").innerText());
+  for (const name of ["Users", "Jobs", "Families of jobs", "GPU models"]) {
+    await page.getByRole("button", { name, exact: true }).click();
+    await page.locator('.tabs[aria-label="Grouped by"] button[aria-pressed=true]', { hasText: name }).waitFor();
+    await test.settled(page);
+    test.check(`waste by ${name} has rows`, (await page.locator('[aria-label="Whose it was"] tbody tr').count()) > 0);
+  }
+  await test.goes("the grouping is in the address", page, /by=model/);
+  await page.locator('[aria-label="Whose it was"] a.name').first().click();
+  await test.goes("a GPU model leads to its jobs", page, /\/jobs\?.*model=/);
+  test.check("which are there", (await page.locator("tbody tr").count()) > 0);
+  await page.goBack();
+  await test.settled(page);
+  await page.getByRole("button", { name: "Last week", exact: true }).click();
+  await test.goes("a whole week is in the address", page, /start=.*end=/);
+  test.equal("and is chosen", await page.locator('.tabs[aria-label="Period"] [aria-pressed=true]').innerText(), "Last week");
+  await page.reload();
+  await test.settled(page);
+  test.equal("also after a reload", await page.locator('.tabs[aria-label="Period"] [aria-pressed=true]').innerText(), "Last week");
+  await test.open(page, "/waste");
+  test.equal("without a word it is of a week", await page.locator("header [data-key=span] select").inputValue(), "7d");
+  for (const format of ["CSV", "Markdown", "HTML"]) {
+    const answer = await fetch(new URL(await page.locator(".actions a", { hasText: format }).getAttribute("href"), `${test.url}/`));
+    test.equal(`the account as ${format} is there`, answer.status, 200);
+  }
+  await page.evaluate(() => { globalThis.print = () => { globalThis.printed = true; }; });
+  await page.locator(".actions button", { hasText: "Print" }).click();
+  test.check("the button prints", await page.evaluate(() => globalThis.printed === true));
+  await page.emulateMedia({ media: "print" });
+  test.check("paper says SIMULATED", await page.locator("[data-key=period] b").isVisible());
+  test.check("paper has no frame", await page.locator("header.top").isHidden());
+  await test.shot(page, "waste-paper");
+  await page.emulateMedia({ media: "screen" });
+}
+
+// --- phases and advice of a job
+async function parts(test, page, views, big) {
+  await test.open(page, views.job);
+  const phases = await (await fetch(`${test.url}/api/v1/jobs/${encodeURIComponent(big.id)}/phases?since=3h`)).json();
+  test.check("the job has phases", phases.phases.length > 0, JSON.stringify(phases).slice(0, 200));
+  test.check("a chart names them", (await page.locator(".legend .strip").count()) >= new Set(phases.phases.map(({ phase }) => phase)).size);
+  const goodput = await page.locator('.figure[data-key="Goodput"] .figure-value').innerText();
+  test.check("goodput is what the API says", Math.abs(Number(goodput.replace(/[^\d.]/g, "")) - 100 * phases.goodput.goodput_ratio) < 0.11, goodput);
+  await page.locator('.figure[data-key="ETTR"] .figure-label').click();
+  test.check("with its assumptions", (await page.locator("dialog[open]").innerText()).includes("phases: a pause is"));
+  await page.keyboard.press("Escape");
+  const advice = page.locator('[aria-label="What to change next"]');
+  test.check("advice has a predicted gain", /\+\d/.test(await advice.locator("tbody").first().innerText()), await advice.innerText());
+  const others = (await (await fetch(`${test.url}/api/v1/jobs?since=3h`)).json()).jobs.filter(({ id }) => id !== big.id);
+  await test.open(page, `/job?id=${encodeURIComponent(others[0].id)}&since=3h`);
+  test.check("another says what is missing", (await advice.innerText()).includes("config.json of the model"), await advice.innerText());
+  await advice.locator("summary").click();
+  test.check("and how to tell it", (await advice.locator("code").first().innerText()).includes(`/api/v1/jobs/${encodeURIComponent(others[0].id)}/model`));
+}
+
+// --- filters of the list are the API's: over all jobs
+async function filters(test, page, big) {
+  await test.open(page, "/jobs?since=3h");
+  const all = await page.locator("tbody tr").count();
+  await page.locator(".find input").fill(big.job);
+  await test.goes("what is looked for is in the address", page, /q=/);
+  test.check("fewer jobs are left", (await page.locator("tbody tr").count()) < all && (await page.locator("tbody").innerText()).includes(big.job));
+  await page.goto(`${test.url}/jobs?since=3h&user=${encodeURIComponent(big.user)}&q=${encodeURIComponent(big.job.slice(0, 3))}`);
+  await test.settled(page);
+  test.equal("what was looked for is in the box after a reload", await page.locator(".find input").inputValue(), big.job.slice(0, 3));
+  await page.locator(".chip button").first().click();
+  await test.goes("a filter is taken off", page, /jobs\?(?!.*user=)/);
 }
 
 async function search(test, page, big) {

@@ -3,8 +3,8 @@ import { h, morph } from "./base/dom";
 import type { Child } from "./base/dom";
 import { duration, time } from "./base/format";
 import type { Zone } from "./base/format";
-import { DEFAULT_SINCE, formatAddress, parseAddress, spanQuery, spanSeconds } from "./base/url_state";
-import type { Address, View } from "./base/url_state";
+import { DEFAULT_SINCE, defaultSince, formatAddress, parseAddress, spanQuery, spanSeconds } from "./base/url_state";
+import type { Address, Span, View } from "./base/url_state";
 import { setToken } from "./api/client";
 import { describePictures } from "./charts/frame";
 import { drawAllAgain } from "./charts/time_chart";
@@ -15,7 +15,7 @@ import { SearchBox } from "./pages/search";
 const UPDATE_SECONDS = 30;
 const STALE_SECONDS = 600; // newest slot this old: said
 const LENGTHS: [string, string][] = [["1h", "1 hour"], ["6h", "6 hours"], ["24h", "24 hours"], ["7d", "7 days"], ["30d", "30 days"]];
-const VIEWS: [View, string][] = [["fleet", "Fleet"], ["jobs", "Jobs"], ["map", "Map"], ["study", "OFU and MFU"], ["quality", "Data quality"]];
+const VIEWS: [View, string][] = [["fleet", "Fleet"], ["jobs", "Jobs"], ["waste", "Waste"], ["map", "Map"], ["study", "OFU and MFU"], ["quality", "Data quality"]];
 const THEMES: [string, string][] = [["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]];
 
 function stored(key: string, otherwise: string): string {
@@ -60,7 +60,8 @@ export class App {
       href: (view, parameters = {}) => formatAddress({ view, span: this.address.span, parameters }),
       go: (view, parameters = {}) => this.navigate({ view, span: this.address.span, parameters }, true),
       set: (parameters, push = false) => this.navigate({ ...this.address, parameters: { ...this.address.parameters, ...parameters } }, push),
-      zoom: (start, end) => this.navigate({ ...this.address, span: { since: null, start, end } }, true),
+      zoom: (start, end) => this.context.during({ since: null, start, end }),
+      during: (span) => this.navigate({ ...this.address, span }, true),
       query: () => spanQuery(this.address.span),
     };
     this.search = new SearchBox(this.context);
@@ -172,13 +173,19 @@ export class App {
     return [
       h("a", { class: "brand", href: "./", "aria-label": "Flopsight, fleet" }, "Flopsight"),
       h("nav", { "aria-label": "Pages" }, VIEWS.map(([view, label]) =>
-        h("a", { href: formatAddress({ view, span: this.address.span, parameters: {} }), "data-key": view, "aria-current": (place[at] ?? at) === view ? "page" : false }, label))),
+        h("a", { href: formatAddress({ view, span: this.spanFor(view), parameters: {} }), "data-key": view, "aria-current": (place[at] ?? at) === view ? "page" : false }, label))),
       this.page?.simulated() ? h("strong", { class: "simulated", "data-key": "simulated", title: "Some of this fleet does not exist: its samples are made by flopsight simulate." }, "SIMULATED") : null,
       this.search.element,
       this.spanChoice(),
       this.select("zone", "Time zone", [["utc", "UTC"], ["local", "Local time"]], this.zone, (value) => this.setZone(value === "local" ? "local" : "utc")),
       this.select("theme", "Colours", THEMES, this.theme, (value) => this.setTheme(value)),
     ].filter((element): element is NonNullable<typeof element> => element !== null);
+  }
+
+  // A time span that nobody chose is not carried to a page that has another of its own.
+  private spanFor(view: View): Span {
+    const { view: here, span } = this.address;
+    return span.since === defaultSince(here) ? { since: defaultSince(view), start: null, end: null } : span;
   }
 
   private select(key: string, label: string, options: [string, string][], value: string, choose: (value: string) => void): HTMLElement {

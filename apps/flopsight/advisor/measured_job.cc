@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "jobbook/open_jobs.h"
+#include "serve/job_advice.h"
 #include "serve/job_answers.h"
 
 namespace flopsight::app {
@@ -34,21 +35,7 @@ base::Result<MeasuredJob> read_measured(const std::string& store_path, const Job
   out.coverage_ratio = job.summary.coverage_ratio;
   out.gpu_count = job.summary.gpu_count;
   out.models = job.models;
-  // The waterfall's shares are of the allocated time; these are of what was measured.
-  const analysis::Waterfall& f = job.waterfall;
-  const double seen = 1 - f.unmeasured_ratio;
-  const auto of_measured = [&](const std::optional<double>& share) { return share && seen > 0 ? std::optional<double>(*share / seen) : std::nullopt; };
-  tuning::Measured& m = out.measured;
-  m.ofu_ratio = job.summary.ofu_ratio;
-  m.tensor_active_ratio = job.summary.tensor_active_ratio;
-  m.clock_loss_ratio = job.summary.clock_loss_ratio;
-  m.tensor_idle_sm_busy_ratio = of_measured(f.tensor_idle_sm_busy_ratio);
-  m.sm_idle_ratio = of_measured(f.sm_idle_ratio);
-  if (job.reported) {
-    m.mfu_ratio = job.reported->mfu_ratio;
-    m.tokens_per_second = job.reported->tokens_per_second_per_gpu;
-    if (!m.tokens_per_second) m.step_seconds = job.reported->step_seconds;
-  }
+  out.measured = measured_of(job);
   return out;
 }
 

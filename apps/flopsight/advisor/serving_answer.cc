@@ -4,6 +4,7 @@
 #include "tuning/formulas.h"
 #include "tuning/lengths.h"
 #include "views/text_table.h"
+#include "views/advice_json.h"
 
 namespace flopsight::app {
 namespace {
@@ -106,8 +107,8 @@ std::string serve_json(const TuneServeAnswer& answer) {
       {"fits", answer.fits()},
       {"over", over.empty() ? json::Value() : json::Value(over)},
       {"measured", json::Value()},
-      {"advice", advice_json(answer.findings)},
-      {"rejected", rejected_json(answer.findings)},
+      {"advice", views::advice_json(answer.findings)},
+      {"rejected", views::rejected_json(answer.findings)},
       {"assumptions", json::Array(answer.assumptions.begin(), answer.assumptions.end())},
   };
   return json::dump(out) + "\n";

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "flopcount/model_file.h"
 #include "parse_file.h"
+#include "serve/job_advice.h"
 #include "tuning/compare.h"
 #include "tuning/lengths.h"
 
@@ -35,20 +36,6 @@ Status choose_fabric(const TuneCommon& a, TuneGround& out) {
     return Error{ErrorCode::kInvalid, "--gpus " + std::to_string(a.gpus) + ": more than the " + std::to_string(out.fabric.node_gpus) + " of a node, and no network is known; say --network-gb-per-second"};
   }
   return {};
-}
-
-void say_rates(const tuning::Rates& rates, const tuning::TrainSettings& s, std::vector<std::string>& out) {
-  char text[256];
-  bool assumed = false;
-  const double share = rates.attainable_ratio(s.precision, &assumed);
-  std::snprintf(text, sizeof text, "products reach %.1f %% of the dense peak at best (%s), and %.0f %% of that in a run (fitted to published ones)", 100 * share,
-                assumed ? "not published for this GPU and format: the median of those that are" : "published measurement", 100 * tuning::kSustainedRatio);
-  out.emplace_back(text);
-  const tuning::AttentionRate attention = rates.attention(s.attention);
-  if (s.attention != tuning::AttentionKernel::kStandard) {
-    std::snprintf(text, sizeof text, "attention kernels reach %.0f %% of the 16-bit peak forward and %.0f %% backward", 100 * attention.forward_ratio, 100 * attention.backward_ratio);
-    out.emplace_back(text);
-  }
 }
 
 void say_measured(const MeasuredJob& job, const TuneGround& ground, const tuning::TrainCase& one, bool is_step_implied, std::vector<std::string>& out) {

@@ -78,8 +78,6 @@ std::vector<BreakdownPart> breakdown_parts(const tuning::Breakdown& breakdown);
 base::json::Object breakdown_json(const tuning::Breakdown& breakdown);
 std::string fabric_text(const tuning::Fabric& fabric);
 base::json::Object memory_json(const tuning::Memory& memory);
-base::json::Array advice_json(const tuning::Findings& findings);
-base::json::Array rejected_json(const tuning::Findings& findings);
 std::string breakdown_table(const char* head, const tuning::Breakdown& breakdown, const char* whole);
 std::string memory_table(const tuning::Memory& memory);
 std::string advice_table(const tuning::Findings& findings);

@@ -1,4 +1,5 @@
 #include "advisor/tune_answer.h"
+#include "views/advice_json.h"
 
 namespace flopsight::app {
 namespace {
@@ -41,10 +42,6 @@ json::Value measured_json(const TuneTrainAnswer& answer) {
   const MeasuredJob& job = *answer.measured;
   const tuning::Measured& m = job.measured;
   const tuning::Comparison& c = *answer.comparison;
-  json::Array parts;
-  for (const tuning::PartCompared& part : c.parts) {
-    parts.emplace_back(json::Object{{"part", part.part}, {"what", part.name}, {"predicted_ratio", part.predicted_ratio}, {"measured_ratio", part.measured_ratio}, {"difference_ratio", part.difference_ratio()}});
-  }
   json::Value calibration;
   if (c.calibration) {
     calibration = json::Object{{"busy_scale", c.calibration->busy_scale}, {"idle_scale", c.calibration->idle_scale}, {"idle_extra_seconds", c.calibration->idle_extra_seconds}};
@@ -64,7 +61,7 @@ json::Value measured_json(const TuneTrainAnswer& answer) {
                       {"step_seconds", c.step_seconds},
                       {"step_seconds_implied_by_ofu", c.is_step_implied},
                       {"out_of_line", c.out_of_line},
-                      {"parts", std::move(parts)},
+                      {"parts", views::parts_json(c)},
                       {"calibration", std::move(calibration)}};
 }
 
@@ -94,30 +91,6 @@ json::Object memory_json(const tuning::Memory& m) {
           {"kv_cache", m.kv_cache_bytes},     {"reserved", m.reserved_bytes},   {"total", m.total_bytes()},       {"capacity", m.capacity_bytes}};
 }
 
-json::Array advice_json(const tuning::Findings& findings) {
-  json::Array out;
-  for (const tuning::Advice& a : findings.advice) {
-    out.emplace_back(json::Object{
-        {"id", a.id},
-        {"change", a.change},
-        {"predicted", json::Object{{"tokens_per_second", a.tokens_per_second}, {"step_seconds", a.step_seconds}}},
-        {"gain_ratio", a.gain_ratio},
-        {"usd_saved_per_day", a.usd_saved_per_day},
-        {"confidence", tuning::confidence_name(a.confidence)},
-        {"why", a.why},
-        {"price", a.price.empty() ? json::Value() : json::Value(a.price)},
-        {"source", a.source},
-    });
-  }
-  return out;
-}
-
-json::Array rejected_json(const tuning::Findings& findings) {
-  json::Array out;
-  for (const tuning::Rejected& r : findings.rejected) out.emplace_back(json::Object{{"id", r.id}, {"change", r.change}, {"why", r.why}});
-  return out;
-}
-
 std::string train_json(const TuneTrainAnswer& answer) {
   const std::string over = answer.memory.over();
   json::Object out{
@@ -127,8 +100,8 @@ std::string train_json(const TuneTrainAnswer& answer) {
       {"fits", answer.memory.fits()},
       {"over", over.empty() ? json::Value() : json::Value(over)},
       {"measured", measured_json(answer)},
-      {"advice", advice_json(answer.findings)},
-      {"rejected", rejected_json(answer.findings)},
+      {"advice", views::advice_json(answer.findings)},
+      {"rejected", views::rejected_json(answer.findings)},
       {"assumptions", json::Array(answer.assumptions.begin(), answer.assumptions.end())},
   };
   if (answer.arguments.search) {

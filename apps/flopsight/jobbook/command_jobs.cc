@@ -151,7 +151,7 @@ int run_list(const JobsArguments& a, const Env& env) {
   const units::Window window = window_of(a, env);
   samples::QualityLog quality;
   const auto page =
-      answer_known_jobs(*opened.store, opened.service.get(), opened.settings, window, everybody(), {0, a.limit}, quality);
+      answer_known_jobs(*opened.store, opened.service.get(), opened.settings, window, everybody(), {}, {0, a.limit}, quality);
   if (!page.ok()) return fail(page.error(), env);
   std::optional<std::string> next;
   if (page->jobs_total > page->jobs.size()) {

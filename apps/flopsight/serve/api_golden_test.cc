@@ -11,6 +11,7 @@ namespace flopsight::app {
 namespace {
 
 using test::LabelTexts;
+using net::ServerResponse;
 using test::Routed;
 
 const LabelTexts kQuarter = {{"start", "2026-11-29T10:00:00Z"}, {"end", "2026-11-29T10:15:00Z"}};
@@ -46,12 +47,23 @@ TEST_F(ApiGolden, answers_have_the_form_that_the_page_was_tested_with) {
   expect_golden("fleet_series", "/api/v1/fleet/series", {{"step", "5m"}});
   expect_golden("jobs", "/api/v1/jobs", {{"limit", "2"}});
   expect_golden("job", "/api/v1/jobs/a-1@a", {});
+  expect_golden("phases", "/api/v1/jobs/a-1@a/phases", {});
+  expect_golden("advice_missing", "/api/v1/jobs/a-1@a/advice", {});
+  expect_golden("waste", "/api/v1/waste", {{"by", "user"}});
   expect_golden("series", "/api/v1/jobs/a-1@a/series", {{"step", "1m"}});
   expect_golden("gpus", "/api/v1/gpus", {});
   expect_golden("gpu_series", "/api/v1/gpus/series", {{"job", "a-1@a"}, {"step", "5m"}});
   expect_golden("gpu_series_columns", "/api/v1/gpus/series", {{"host", "n0"}, {"step", "5m"}, {"columns", "ofu_ratio,absent_reason"}});
   expect_golden("mfu", "/api/v1/mfu", {});
   expect_golden("search", "/api/v1/search", {{"q", "A-"}});
+}
+
+TEST_F(ApiGolden, advice_for_a_job_of_which_all_is_told) {
+  const auto config = base::read_file(FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--Llama-3-8B_config.json");
+  ASSERT_TRUE(config.ok());
+  const ServerResponse told = tell("/api/v1/jobs/a-1@a/model", "{\"config\": " + *config + R"(, "seq_len": 4096, "precision": "bf16", "recompute": "none", "training": {"global_batch": 8, "zero": 0}})");
+  ASSERT_EQ(told.status, 200) << told.body;
+  expect_golden("advice", "/api/v1/jobs/a-1@a/advice", {});
 }
 
 }  // namespace

@@ -175,6 +175,25 @@ void add_never_seen(const Question& q, const ToldTime& told, std::vector<Gathere
   }
 }
 
+bool passes(const JobFilter& filter, const JobCells& cells, const JobService::Held* held, const AnswerSettings& settings) {
+  const samples::Holder& holder = cells.holder;
+  const std::string& user = holder.user.empty() && held != nullptr ? held->holder.user : holder.user;
+  const std::string& team = holder.team.empty() && held != nullptr ? held->holder.team : holder.team;
+  if (filter.user && user != *filter.user) return false;
+  if (filter.team && team != *filter.team) return false;
+  if (filter.name_space && holder.name_space != *filter.name_space) return false;
+  if (filter.model && std::none_of(cells.by_model.begin(), cells.by_model.end(), [&](const auto& of) {
+        const catalog::Device* device = settings.fleet.catalog->find(of.first);
+        return (device != nullptr ? device->model : of.first) == *filter.model;
+      })) {
+    return false;
+  }
+  if (!filter.text) return true;
+  const std::string wanted = base::to_lower(*filter.text);
+  const auto has = [&](const std::string& name) { return base::to_lower(name).find(wanted) != std::string::npos; };
+  return has(cells.id) || has(holder.job) || has(user) || has(team);
+}
+
 double lost_seconds(const Gathered& gathered) {
   double seconds = 0;
   for (const auto& [model, cell] : gathered.cells.by_model) {
@@ -192,7 +211,7 @@ samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const 
 }
 
 Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, units::Window window,
-                                  const Caller& caller, PageOf page, samples::QualityLog& quality) {
+                                  const Caller& caller, const JobFilter& filter, PageOf page, samples::QualityLog& quality) {
   Question q{reader, jobs, settings, window, caller, quality, FreeHosts(reader, window)};
   FLOPSIGHT_ASSIGN_OR_RETURN(auto groups, gather(reader, jobs, settings, window, caller));
   FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(jobs, window));
@@ -202,6 +221,7 @@ Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const
   std::vector<Gathered> rows;
   for (auto& [loss, gathered] : by_loss) rows.push_back(std::move(gathered));
   add_never_seen(q, told, rows);
+  std::erase_if(rows, [&](const Gathered& row) { return !passes(filter, row.cells, told.of(row.cells.holder), settings); });
   JobPage out;
   out.jobs_total = rows.size();
   for (std::uint64_t i = page.first; i < rows.size() && i - page.first < page.count; ++i) {

@@ -5,6 +5,7 @@
 // A group's id is that of a job of its name; the id of a member finds the member. `jobs` may be null: then only rollups speak.
 // Threads: the caller holds the reader.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,19 @@ struct PageOf {
   std::uint64_t first = 0;
   std::uint64_t count = 1'000;
 };
+// Which jobs a list has: each part that is there has to hold.
+struct JobFilter {
+  std::optional<std::string> user, team, name_space;
+  std::optional<std::string> model;  // a GPU model, as answers name it
+  std::optional<std::string> text;   // in the id, the name, the user or the team, letters of either case
+};
 struct JobPage {
   std::vector<analysis::JobAnswer> jobs;  // by what they lost, most first; then those of which nothing was seen
-  std::uint64_t jobs_total = 0;
+  std::uint64_t jobs_total = 0;        // that the filter leaves
 };
 base::Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
-                                        units::Window window, const Caller& caller, PageOf page, samples::QualityLog& quality);
+                                        units::Window window, const Caller& caller, const JobFilter& filter, PageOf page,
+                                        samples::QualityLog& quality);
 // kNotFound for an id that is not there or not the caller's to see.
 base::Result<analysis::JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                                    const std::string& id, units::Window window, const Caller& caller,

@@ -50,7 +50,7 @@ class KnownJobs : public testing::Test, public test::IngestHarness {
   std::vector<analysis::JobAnswer> list(const Caller& caller = kEverybody, units::Window window = kHour) {
     quality_ = {};
     Ingest::StoreHandle store = ingest_->store();
-    auto page = answer_known_jobs(*store, jobs_.get(), settings_, window, caller, {}, quality_);
+    auto page = answer_known_jobs(*store, jobs_.get(), settings_, window, caller, {}, {}, quality_);
     EXPECT_TRUE(page.ok()) << page.error().message;
     return page.ok() ? std::move(page->jobs) : std::vector<analysis::JobAnswer>();
   }

@@ -8,6 +8,7 @@
 #include "jobs/job_name.h"
 #include "jobs/label_rules.h"
 #include "parse_file.h"
+#include "tuning/told_training.h"
 
 namespace flopsight::app {
 namespace {
@@ -74,7 +75,9 @@ base::Result<std::optional<JobModel>> model_of(JobService& jobs, const JobModels
 
 base::Status tell_model(JobService& jobs, const samples::Holder& holder, std::string_view json_text, units::Instant now) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const audit::Run run, audit::parse_told_model(json_text));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::ToldTraining training, tuning::parse_told_training(json_text));
   (void)run;
+  (void)training;
   return jobs.book().put_model(holder.job, holder.name_space, json_text, now);
 }
 

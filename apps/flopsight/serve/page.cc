@@ -18,7 +18,7 @@ using net::ServerRequest;
 using net::ServerResponse;
 
 constexpr std::string_view kFirstLine = "flopsight-page 1";
-constexpr std::string_view kPages[] = {"/", "/map", "/jobs", "/job", "/study", "/quality", "/host", "/gpu"};
+constexpr std::string_view kPages[] = {"/", "/map", "/jobs", "/job", "/study", "/waste", "/findings", "/finding", "/quality", "/host", "/gpu"};
 
 // Nothing but our own files and our own API: a name that became markup in spite of all could still not run or send anything. Images
 // are also drawn by the page itself (PNG of a chart).

@@ -31,6 +31,14 @@ bool is_of_another_site(const ServerRequest& request) {
   return scheme == std::string_view::npos || origin.substr(scheme + 3) != request.header("host");
 }
 
+JobFilter job_filter(const ServerRequest& request) {
+  const auto text = [&](std::string_view name) {
+    const auto value = request.query_value(name);
+    return value && !value->empty() ? std::optional<std::string>(*value) : std::nullopt;
+  };
+  return {text("user"), text("team"), text("namespace"), text("model"), text("q")};
+}
+
 // One page of rows; the cursor of the next.
 template <typename T>
 std::optional<std::string> cut_page(std::vector<T>& rows, std::uint64_t cursor, std::uint64_t limit) {
@@ -213,9 +221,10 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
 
 ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   const Parameters parameters(request, settings.config, now_());
-  if (const auto known = parameters.only({"start", "end", "since", "limit", "cursor"}); !known.ok()) return failed(known.error());
+  if (const auto known = parameters.only({"start", "end", "since", "limit", "cursor", "user", "team", "namespace", "model", "q"}); !known.ok()) return failed(known.error());
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
+  const JobFilter filter = job_filter(request);
   const auto limit = parameters.count("limit", std::min<std::uint64_t>(100, settings.config.limits_page), settings.config.limits_page);
   if (!limit.ok()) return failed(limit.error());
   const auto cursor = parameters.cursor();
@@ -225,7 +234,7 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
   bool is_simulated = answers.simulated;
   base::Result<JobPage> page = [&]() -> base::Result<JobPage> {
     FLOPSIGHT_ASSIGN_OR_RETURN(Ingest::ReaderHandle store, ingest_.reader(now_()));
-    auto answer = answer_known_jobs(*store, &jobs_, answers, *window, caller, {*cursor, *limit}, quality);
+    auto answer = answer_known_jobs(*store, &jobs_, answers, *window, caller, filter, {*cursor, *limit}, quality);
     is_simulated = is_simulated || store->simulated();
     return answer;
   }();
@@ -252,14 +261,14 @@ ServerResponse Routes::mfu(const ServerRequest& request, const RouteSettings& se
                               answer->jobs_without_ofu));
 }
 
-// /api/v1/jobs/ID, /ID/series, /ID/gpus, /ID/phases
+// /api/v1/jobs/ID, /ID/series, /ID/gpus, /ID/phases, /ID/advice
 ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   constexpr std::string_view kPrefix = "/api/v1/jobs/";
   const std::string_view rest = std::string_view(request.path).substr(kPrefix.size());
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   const std::string id(rest.substr(0, slash));
   const std::string_view part = rest.substr(slash);
-  if (!part.empty() && part != "/series" && part != "/gpus" && part != "/phases") return failed(404, "no such path");
+  if (!part.empty() && part != "/series" && part != "/gpus" && part != "/phases" && part != "/advice") return failed(404, "no such path");
   const Parameters parameters(request, settings.config, now_());
   const auto known = part == "/series" ? parameters.only({"start", "end", "since", "step"})
                      : part == "/gpus" ? parameters.only({"start", "end", "since", "limit", "cursor"})
@@ -282,6 +291,7 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     return series.ok() ? json(views::series_json(head, found->id, *series)) : failed(series.error());
   }
   if (part == "/phases") return phases(id, *window, settings, caller);
+  if (part == "/advice") return advice(id, *window, settings, caller);
   if (part == "/gpus") {
     const auto limit = parameters.count("limit", settings.config.limits_page, settings.config.limits_page);
     if (!limit.ok()) return failed(limit.error());

@@ -60,9 +60,10 @@ class Routes {
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse mfu(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse job(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
-  // waste_routes.cc
+  // waste_routes.cc, with phases() and advice()
   net::ServerResponse waste(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse phases(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse advice(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse fleet_series(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse all_gpus(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse gpu_series(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);

@@ -348,7 +348,7 @@ TEST_F(Routed, the_openapi_document_names_every_path_and_no_other) {
       ASSERT_NE(operation.find("responses"), nullptr) << path;
     }
   }
-  EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/fleet/series", "/api/v1/gpus", "/api/v1/gpus/series", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/gpus",
+  EXPECT_THAT(named, ElementsAre("/api/v1/fleet", "/api/v1/fleet/series", "/api/v1/gpus", "/api/v1/gpus/series", "/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/advice", "/api/v1/jobs/{id}/gpus",
                                  "/api/v1/jobs/{id}/mfu", "/api/v1/jobs/{id}/model", "/api/v1/jobs/{id}/phases", "/api/v1/jobs/{id}/series", "/api/v1/mfu", "/api/v1/openapi.json",
                                  "/api/v1/search", "/api/v1/targets", "/api/v1/waste", "/api/v1/write", "/healthz",
                                  "/metrics", "/readyz"));

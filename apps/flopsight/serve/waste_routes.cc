@@ -1,7 +1,9 @@
-// /api/v1/waste and /api/v1/jobs/ID/phases.
+// /api/v1/waste, /api/v1/jobs/ID/phases and /advice.
 
-#include "serve/phase_answers.h"
+#include "serve/job_advice.h"
+#include "serve/job_answers.h"
 #include "serve/parameters.h"
+#include "serve/phase_answers.h"
 #include "serve/route_answers.h"
 #include "serve/routes.h"
 #include "views/phases_json.h"
@@ -79,6 +81,22 @@ net::ServerResponse Routes::phases(const std::string& id, units::Window window, 
   if (!answer.ok()) return failed(answer.error());
   return json(views::phases_json({window, answers.simulated || (*store)->simulated(), {}}, found->id, answer->slot, answer->phases,
                                  answer->goodput, answer->precision_switches));
+}
+
+net::ServerResponse Routes::advice(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller) {
+  const AnswerSettings answers = answer_settings(settings);
+  samples::QualityLog quality;
+  views::AnswerHead head{window, answers.simulated, {}};
+  const base::Result<analysis::JobAnswer> job = [&]() -> base::Result<analysis::JobAnswer> {
+    FLOPSIGHT_ASSIGN_OR_RETURN(Ingest::ReaderHandle store, ingest_.reader(now_()));
+    head.simulated = head.simulated || store->simulated();
+    return answer_known_job(*store, &jobs_, answers, id, window, caller, quality);
+  }();
+  if (!job.ok()) return failed(job.error());
+  const auto advice = advise_job(jobs_, answers, *job);
+  if (!advice.ok()) return failed(advice.error());
+  head.quality = quality.entries();
+  return json(views::job_advice_json(head, *advice));
 }
 
 }  // namespace flopsight::app

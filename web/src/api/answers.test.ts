@@ -21,6 +21,18 @@ test("the page reads what the program writes", () => {
   assert.equal(answers.searchShape(golden("search"), "search").matches[0]?.kind, "job");
 });
 
+test("accounts, phases and advice are read", () => {
+  const waste = answers.wasteShape(golden("waste"), "waste");
+  const { allocated, delivered, lost, unmeasured, lost_by_cause } = waste.total.gpu_hours;
+  assert.ok(Math.abs(allocated - delivered - lost - unmeasured) < 1e-9);
+  assert.ok(Math.abs(lost - Object.values(lost_by_cause).reduce((sum, hours) => sum + hours, 0)) < 1e-9);
+  assert.equal(answers.phasesShape(golden("phases"), "phases").id, "a-1@a");
+  assert.ok(answers.adviceShape(golden("advice_missing"), "advice").missing.length > 0);
+  const advice = answers.adviceShape(golden("advice"), "advice");
+  assert.deepEqual(advice.missing, []);
+  assert.ok(advice.advice.length > 0 && advice.settings !== null);
+});
+
 test("columns of a course are as long as its time", () => {
   const series = answers.seriesShape(golden("series"), "series");
   assert.equal(series.time.length, 15);

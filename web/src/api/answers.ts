@@ -248,6 +248,78 @@ export const mfuShape = object({
   jobs_without_ofu: number,
 });
 
+const amountsShape = object({ allocated: number, delivered: number, lost: number, lost_by_cause: record(number), unmeasured: number });
+const wasteRowShape = object({
+  key: maybe(record(maybe(text))),
+  user: maybe(text),
+  job_count: number,
+  ofu_ratio: maybe(number),
+  gpu_hours: amountsShape,
+  usd: maybe(amountsShape),
+  attainable: maybe(object({ gpu_hours_lost: number, usd_lost: maybe(number), gpu_hours_measured: number, reference: text })),
+  attainable_absent_reason: maybe(text),
+});
+export const wasteShape = object({
+  ...head,
+  source: text,
+  by: text,
+  total: wasteRowShape,
+  rows: list(wasteRowShape),
+  rows_omitted_count: number,
+  assumptions: list(text),
+});
+
+const goodputShape = object({
+  goodput_ratio: maybe(number),
+  ettr_ratio: maybe(number),
+  gpu_seconds: record(maybe(number)),
+  lost_source: maybe(text),
+  lost_steps: maybe(number),
+  failure_count: number,
+  failure_interval_seconds: maybe(number),
+  checkpoint_seconds: maybe(number),
+  checkpoint_interval_seconds: maybe(number),
+  checkpoint_interval_young_seconds: maybe(number),
+  checkpoint_interval_daly_seconds: maybe(number),
+});
+export const phasesShape = object({
+  ...head,
+  id: text,
+  slot_seconds: number,
+  absent_reason: maybe(text),
+  phases: list(object({ phase: text, start: instant, end: instant })),
+  gpu_seconds_by_phase: record(number),
+  failures: list(object({ stopped: instant, training_again: instant })),
+  precision_switches: list(instant),
+  goodput: maybe(goodputShape),
+  assumptions: list(text),
+});
+
+const partShape = object({ part: text, what: text, predicted_ratio: number, measured_ratio: maybe(number), difference_ratio: maybe(number) });
+export const adviceShape = object({
+  ...head,
+  id: text,
+  missing: list(text),
+  model_from: maybe(text),
+  settings: maybe(object({ gpu: text, gpus: number, fabric: text, layout: text, seq_len: number, global_batch: number, micro_batch: number, precision: text, recompute: text })),
+  predicted: maybe(object({ step_seconds: number, tokens_per_second_per_gpu: number, mfu_ratio: number, attainable_ofu_ratio: number, memory_bytes_per_gpu: number, fits: maybe(flag) })),
+  measured: maybe(object({ ofu_ratio: maybe(number), step_seconds: maybe(number), step_seconds_implied_by_ofu: flag, out_of_line: maybe(text), parts: list(partShape) })),
+  advice: list(
+    object({
+      id: text,
+      change: text,
+      gain_ratio: maybe(number),
+      usd_saved_per_day: maybe(number),
+      confidence: text,
+      why: text,
+      price: maybe(text),
+      source: text,
+    }),
+  ),
+  rejected: list(object({ id: text, change: text, why: text })),
+  assumptions: list(text),
+});
+
 export const targetsShape = object({
   targets: list(
     object({
@@ -275,6 +347,10 @@ export type Audit = NonNullable<Job["audit"]>;
 export type GpuSeries = Of<typeof gpuSeriesShape>;
 export type GpuMap = Of<typeof gpuMapShape>;
 export type Mfu = Of<typeof mfuShape>;
+export type Waste = Of<typeof wasteShape>;
+export type WasteRow = Waste["total"];
+export type Phases = Of<typeof phasesShape>;
+export type Advice = Of<typeof adviceShape>;
 export type Targets = Of<typeof targetsShape>;
 export type Matches = Of<typeof searchShape>["matches"];
 export type Waterfall = Of<typeof waterfallShape>;

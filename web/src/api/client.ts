@@ -81,6 +81,9 @@ export const series = (id: string, query: Query) => get(`${jobPath(id)}/series`,
 export const gpuSeries = (query: Query) => get("gpus/series", query, answers.gpuSeriesShape);
 export const gpuMap = (query: Query) => get("gpus", query, answers.gpuMapShape);
 export const mfu = (query: Query) => get("mfu", query, answers.mfuShape);
+export const waste = (query: Query) => get("waste", query, answers.wasteShape);
+export const phases = (id: string, query: Query) => get(`${jobPath(id)}/phases`, query, answers.phasesShape);
+export const advice = (id: string, query: Query) => get(`${jobPath(id)}/advice`, query, answers.adviceShape);
 export const targets = () => get("targets", {}, answers.targetsShape);
 
 // Only the latest search counts.

@@ -55,7 +55,7 @@ export function gpuHours(value: number | null): string {
 }
 
 export function usd(value: number | null): string {
-  return value === null ? UNKNOWN : `$${grouped(value, Math.abs(value) >= 100 ? 0 : 2)}`;
+  return value === null ? UNKNOWN : `${value < 0 ? "\u2212" : ""}$${grouped(Math.abs(value), Math.abs(value) >= 100 ? 0 : 2)}`;
 }
 
 export function megahertz(hertz: number | null): string {
@@ -75,6 +75,10 @@ function scaled(value: number, unit: string): string {
 
 export function bytesPerSecond(value: number | null): string {
   return value === null ? UNKNOWN : scaled(value, "B/s");
+}
+
+export function bytes(value: number | null): string {
+  return value === null ? UNKNOWN : scaled(value, "B");
 }
 
 export function flopsPerSecond(value: number | null): string {
@@ -99,6 +103,11 @@ export function duration(seconds: number | null): string {
   const next = parts[at + 1];
   const rest = next ? Math.floor((seconds - whole * size) / next[0]) : 0;
   return next && rest > 0 ? `${whole} ${unit} ${rest} ${next[1]}` : `${whole} ${unit}`;
+}
+
+// Of a step: with digits after the point where they matter.
+export function seconds(value: number | null): string {
+  return value === null ? UNKNOWN : value < 100 ? `${threeDigits(value)} s` : duration(value);
 }
 
 export type Zone = "utc" | "local";

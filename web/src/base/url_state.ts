@@ -1,7 +1,7 @@
 // What a reader sees is in the address: which view, of what, over which time. Pure functions of text, so that the back button, a reload
 // and a link in a chat all lead to the same.
 
-export type View = "fleet" | "map" | "jobs" | "job" | "study" | "quality" | "host" | "gpu";
+export type View = "fleet" | "map" | "jobs" | "job" | "study" | "waste" | "quality" | "host" | "gpu";
 
 const PATHS: Record<View, string> = {
   fleet: "",
@@ -9,6 +9,7 @@ const PATHS: Record<View, string> = {
   jobs: "jobs",
   job: "job",
   study: "study",
+  waste: "waste",
   quality: "quality",
   host: "host",
   gpu: "gpu",
@@ -29,12 +30,16 @@ export interface Address {
 }
 
 export const DEFAULT_SINCE = "24h";
+// Where nothing is said: a week for the account that is made weekly.
+export function defaultSince(view: View): string {
+  return view === "waste" ? "7d" : DEFAULT_SINCE;
+}
 const LENGTH = /^[1-9]\d{0,4}(?:m|h|d|w)$/;
 
 export function parseAddress(path: string, query: string): Address {
   const last = path.split("/").pop() ?? "";
   const view = (Object.keys(PATHS) as View[]).find((name) => PATHS[name] === last) ?? "fleet";
-  const span: Span = { since: DEFAULT_SINCE, start: null, end: null };
+  const span: Span = { since: defaultSince(view), start: null, end: null };
   const parameters: Record<string, string> = {};
   for (const [name, value] of new URLSearchParams(query)) {
     if (name === "since") {
@@ -58,7 +63,7 @@ export function formatAddress(address: Address): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(address.parameters)) if (value !== "") query.set(name, value);
   for (const [name, value] of Object.entries(spanQuery(address.span))) {
-    if (name !== "since" || value !== DEFAULT_SINCE) query.set(name, value);
+    if (name !== "since" || value !== defaultSince(address.view)) query.set(name, value);
   }
   const text = query.toString();
   return `./${PATHS[address.view]}${text ? `?${text}` : ""}`;

@@ -1,9 +1,16 @@
-// Colours of charts: names of custom properties of the style sheet, read when something is drawn, so that light and dark are one code.
+// Colours of charts: names of custom properties of the style sheet, read when something is drawn, so that light and dark are one code. The
+// sheet gives a colour for each, and only an element that has the colour says which of the two it is.
+import { h } from "../base/dom";
 
 export type Colour = `--${string}`;
 
+let probe: HTMLElement | null = null;
+
 export function colour(name: Colour): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim() || "#888";
+  probe ??= h("span", { class: "unseen", "aria-hidden": "true" });
+  if (!probe.isConnected) document.documentElement.append(probe);
+  probe.style.color = `var(${name})`;
+  return getComputedStyle(probe).color || "#888";
 }
 
 // Viridis: even steps for the eye, also without red or green, and on light and dark grounds.
@@ -31,9 +38,10 @@ export function scaleColour(share: number): Rgb {
   return [mix(a[0], b[0]), mix(a[1], b[1]), mix(a[2], b[2])];
 }
 
+// As the browser writes a colour that it computed: "rgb(31, 122, 77)".
 export function rgbOf(css: string): Rgb {
-  const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(css);
-  return hex ? [parseInt(hex[1] ?? "0", 16), parseInt(hex[2] ?? "0", 16), parseInt(hex[3] ?? "0", 16)] : [136, 136, 136];
+  const [red, green, blue] = (css.match(/\d+(?:\.\d+)?/g) ?? []).map(Number);
+  return red === undefined || green === undefined || blue === undefined ? [136, 136, 136] : [red, green, blue];
 }
 
 export interface Domain {

@@ -9,6 +9,8 @@ import { time as timeText, UNKNOWN } from "../base/format";
 import { reasonText } from "../base/reasons";
 import { chartHead } from "./frame";
 import type { Exports, Rows } from "./frame";
+import { drawMarks, drawSpans, hatch, namesAt } from "./bands";
+import type { Mark, Span } from "./bands";
 import { colour } from "./palette";
 import type { Colour } from "./palette";
 
@@ -30,6 +32,9 @@ export interface TimeData {
   reasons?: (string | null)[];
   // Between two lines, by their places.
   band?: [number, number];
+  // Behind the lines, with names that the legend and the cursor say.
+  spans?: Span[];
+  marks?: Mark[];
 }
 
 export interface TimeChartOptions {
@@ -173,7 +178,8 @@ export class TimeChart {
         }),
       ],
       hooks: {
-        drawClear: [(u) => this.hatch(u)],
+        drawClear: [(u) => this.hatch(u), (u) => drawSpans(u, this.data.spans ?? [])],
+        draw: [(u) => drawMarks(u, this.data.marks ?? [])],
         setCursor: [(u) => this.showValues(stepOf(u))],
         setSelect: [(u) => this.select(u)],
       },
@@ -199,36 +205,17 @@ export class TimeChart {
   // Where no line has a value.
   private hatch(u: uPlot): void {
     const { time, step_seconds, lines } = this.data;
-    const context = u.ctx;
-    const { top, height } = u.bbox;
-    context.save();
-    context.strokeStyle = colour("--hatch");
-    context.lineWidth = window.devicePixelRatio || 1;
+    const unknown = (at: number): boolean => lines.every((line) => line.dots || (line.values[at] ?? null) === null);
     let i = 0;
     while (i < time.length) {
-      const unknown = (at: number): boolean => lines.every((line) => line.dots || (line.values[at] ?? null) === null);
       if (!unknown(i)) {
         i += 1;
         continue;
       }
       const first = i;
       while (i < time.length && unknown(i)) i += 1;
-      const left = u.valToPos((time[first] ?? 0) / 1000, "x", true);
-      const right = u.valToPos((time[i - 1] ?? 0) / 1000 + step_seconds, "x", true);
-      context.beginPath();
-      context.rect(left, top, right - left, height);
-      context.save();
-      context.clip();
-      context.beginPath();
-      const gap = 8 * (window.devicePixelRatio || 1);
-      for (let x = left - height; x < right; x += gap) {
-        context.moveTo(x, top + height);
-        context.lineTo(x + height, top);
-      }
-      context.stroke();
-      context.restore();
+      hatch(u, time[first] ?? 0, (time[i - 1] ?? 0) + step_seconds * 1000);
     }
-    context.restore();
   }
 
   private describe(): void {
@@ -242,6 +229,8 @@ export class TimeChart {
         const high = known.reduce((a, b) => Math.max(a, b));
         return `${line.label}: ${this.options.format(low)} to ${this.options.format(high)}, last ${this.options.format(known.at(-1) ?? null)}`;
       });
+    const behind = [...new Set([...(this.data.spans ?? []), ...(this.data.marks ?? [])].map(({ label }) => label))];
+    if (behind.length > 0) said.push(`With ${behind.join(", ")}`);
     this.place.setAttribute("aria-label", `${this.options.title}. ${said.join(". ")}. Arrow keys read single values.`);
   }
 
@@ -261,7 +250,17 @@ export class TimeChart {
     const unknown = i !== null && lines.every((line) => line.dots || (line.values[i] ?? null) === null);
     const note = t === null ? "latest" : timeText(t, zone);
     const why = unknown && reasons ? `: ${reasonText(reasons[i ?? 0] ?? null)}` : "";
-    morph(this.legend, [...items, h("span", { class: "legend-time" }, note + why)]);
+    morph(this.legend, [...items, ...this.spanNames(t), h("span", { class: "legend-time" }, note + why)]);
+  }
+
+  // Those of the step under the cursor; all that there are without it.
+  private spanNames(t: number | null): HTMLElement[] {
+    const parts = [...(this.data.spans ?? []), ...(this.data.marks ?? [])];
+    const names = t === null ? new Set((this.data.spans ?? []).map(({ label }) => label)) : new Set(namesAt(parts, t, t + this.data.step_seconds * 1000));
+    return [...names].map((name) => {
+      const of = parts.find(({ label }) => label === name);
+      return h("span", { class: "legend-item" }, h("i", { class: "strip", vars: { "--c": `var(${of?.colour ?? "--muted"})` } }), name);
+    });
   }
 
   private key(event: KeyboardEvent): void {

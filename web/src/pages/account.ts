@@ -2,7 +2,7 @@
 import { gpuHours, percent, signed, UNKNOWN, usd } from "../base/format";
 import type { Part } from "../charts/bars";
 import type { Colour } from "../charts/palette";
-import type { Summary, Waterfall } from "../api/answers";
+import type { Summary, WasteRow, Waterfall } from "../api/answers";
 import { reasonText } from "../base/reasons";
 
 interface Step {
@@ -24,8 +24,31 @@ function label(step: Step, share: number | null): string {
   return step.name === "clock_loss_ratio" && share !== null && share < 0 ? "Clock above the peak's (a gain)" : step.label;
 }
 
-// Dollars only where the API gives them: a price per GPU model makes the cost of a cause something that no share of a sum can tell.
-function cost(step: Step, row: Summary): number | null {
+// Dollars by step of the waterfall, out of the waste account, which has them by cause: a price per GPU model makes the cost of a cause something
+// that no share of a sum can tell.
+export type Costs = Partial<Record<keyof Waterfall, number>>;
+
+const CAUSE_OF: [RegExp, keyof Waterfall][] = [
+  [/^clock_/, "clock_loss_ratio"],
+  [/^(memory_bound|other_kernels|sm_busy_unsplit)$/, "tensor_idle_sm_busy_ratio"],
+  [/^(stalled|communication|host|small_kernels|sm_idle_unsplit)$/, "sm_idle_ratio"],
+  [/^tensor_idle_unsplit$/, "tensor_idle_unsplit_ratio"],
+];
+
+export function costsOf(row: WasteRow): Costs {
+  if (!row.usd) return {};
+  const out: Costs = { ofu_ratio: row.usd.delivered, unmeasured_ratio: row.usd.unmeasured };
+  for (const [cause, dollars] of Object.entries(row.usd.lost_by_cause)) {
+    const step = CAUSE_OF.find(([pattern]) => pattern.test(cause))?.[1];
+    if (step) out[step] = (out[step] ?? 0) + dollars;
+  }
+  return out;
+}
+
+// Without the account only what a summary itself has.
+function cost(step: Step, row: Summary, costs: Costs): number | null {
+  const known = costs[step.name];
+  if (known !== undefined) return known;
   if (row.cost_usd === null) return null;
   if (step.name === "unmeasured_ratio") return row.cost_unmeasured_usd;
   if (step.name !== "ofu_ratio" || row.cost_lost_usd === null || row.cost_unmeasured_usd === null) return null;
@@ -41,11 +64,11 @@ function shown(share: number | null): string {
   return share !== null && share < 0 ? signed(share, (size) => percent(size)) : percent(share);
 }
 
-export function accountParts(row: Summary, fall: Waterfall, absent: Record<string, number> = {}): Part[] {
+export function accountParts(row: Summary, fall: Waterfall, absent: Record<string, number> = {}, costs: Costs = {}): Part[] {
   return steps(fall).map((step) => {
     const share = fall[step.name];
     const hours = share === null || row.gpu_hours_allocated === null ? null : share * row.gpu_hours_allocated;
-    const dollars = cost(step, row);
+    const dollars = cost(step, row, costs);
     const main = Object.entries(absent).sort((a, b) => b[1] - a[1])[0];
     const why = step.name === "unmeasured_ratio" && (share ?? 0) > 0 && main ? `mostly: ${reasonText(main[0])}` : "";
     const detail = [shown(share), dollars === null ? "" : usd(dollars), why].filter((text) => text !== "").join(" \u00b7 ");

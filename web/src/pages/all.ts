@@ -7,6 +7,7 @@ import { MapPage } from "./map";
 import type { Context, Page } from "./page";
 import { QualityPage } from "./quality";
 import { StudyPage } from "./study";
+import { WastePage } from "./waste";
 
 export function makePage(context: Context): Page {
   switch (context.address.view) {
@@ -20,6 +21,8 @@ export function makePage(context: Context): Page {
       return new MapPage(context);
     case "study":
       return new StudyPage(context);
+    case "waste":
+      return new WastePage(context);
     case "quality":
       return new QualityPage(context);
     case "host":

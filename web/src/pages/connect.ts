@@ -50,6 +50,13 @@ async function copy(text: string, title: string, button: HTMLButtonElement): Pro
   }
 }
 
+// What to copy, with a button that does. `title`: of what it is, for those who hear the page.
+export function copyable(title: string, text: string): HTMLElement {
+  return h("div", { class: "copyable", "data-key": title },
+    h("pre", { tabindex: "0", "aria-label": title, role: "region" }, h("code", null, text)),
+    h("button", { type: "button", "aria-label": `Copy: ${title}`, on: { click: (event) => void copy(text, title, event.target as HTMLButtonElement) } }, "Copy"));
+}
+
 export function connectGuide(): Child {
   return h(
     "section",
@@ -60,8 +67,6 @@ export function connectGuide(): Child {
       h("div", { class: "way", "data-key": way.title },
         h("h3", null, way.title),
         h("p", null, way.says),
-        h("div", { class: "copyable" },
-          h("pre", { tabindex: "0" }, h("code", null, way.text)),
-          h("button", { type: "button", "aria-label": `Copy: ${way.title}`, on: { click: (event) => void copy(way.text, way.title, event.target as HTMLButtonElement) } }, "Copy")))),
+        copyable(way.title, way.text))),
   );
 }

@@ -1,6 +1,7 @@
 // What runs over time on the pages of a job and of a GPU: OFU, and below it on the same axis what can explain it.
 import type { Child } from "../base/dom";
 import { bytesPerSecond, count, megahertz, percent, plain, tick, watts } from "../base/format";
+import type { Mark, Span } from "../charts/bands";
 import { TimeChart } from "../charts/time_chart";
 import type { Line } from "../charts/time_chart";
 
@@ -35,6 +36,8 @@ export class CourseCharts {
   private readonly links: TimeChart;
   private readonly gpus: TimeChart;
   private course: Course | null = null;
+  private spans: Span[] = [];
+  private marks: Mark[] = [];
 
   constructor(key: string, zoom: (start: number, end: number) => void) {
     const ratio = { key, format: (value: number | null) => percent(value), axis: (value: number) => percent(value, 0), zoom };
@@ -48,6 +51,13 @@ export class CourseCharts {
 
   private all(): TimeChart[] {
     return [this.ofu, this.activity, this.clock, this.power, this.links, this.gpus];
+  }
+
+  // Named parts of time and moments behind the lines of OFU; the next update draws them.
+  behind(spans: Span[], marks: Mark[]): void {
+    this.spans = spans;
+    this.marks = marks;
+    if (this.course) this.update(this.course);
   }
 
   update(course: Course): void {
@@ -64,7 +74,7 @@ export class CourseCharts {
     if (known(course.reported_mfu_ratio) && course.reported_mfu_ratio) {
       lines.push({ name: "reported_mfu_ratio", label: "Reported MFU", values: course.reported_mfu_ratio, colour: "--line-mfu", dots: true });
     }
-    this.ofu.update({ ...axis, lines, ...(spread ? { band: [0, 1] as [number, number] } : {}) });
+    this.ofu.update({ ...axis, lines, spans: this.spans, marks: this.marks, ...(spread ? { band: [0, 1] as [number, number] } : {}) });
     const activity: Line[] = [
       { name: "tensor_active_ratio", label: "Tensor pipe", values: course.tensor_active_ratio, colour: "--line-tensor" },
       { name: "sm_active_ratio", label: "SMs", values: course.sm_active_ratio, colour: "--line-sm" },

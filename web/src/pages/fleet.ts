@@ -5,10 +5,10 @@ import { band, count, gpuHours, hours, percent, plain, points, signed, tick, usd
 import { jobId } from "../base/job_id";
 import { previousQuery } from "../base/url_state";
 import * as api from "../api/client";
-import type { Fleet, FleetSeries, Summary } from "../api/answers";
+import type { Fleet, FleetSeries, Summary, Waste } from "../api/answers";
 import { stackedBar } from "../charts/bars";
 import { TimeChart } from "../charts/time_chart";
-import { ACCOUNT_COLUMNS, accountParts } from "./account";
+import { ACCOUNT_COLUMNS, accountParts, costsOf } from "./account";
 import { connectGuide } from "./connect";
 import { costExplanation, coverageExplanation, hoursExplanation, ofuExplanation, reportedExplanation, waterfallExplanation } from "./explanations";
 import { Asked } from "./page";
@@ -27,6 +27,7 @@ export class FleetPage implements Page {
   private readonly series: Asked<FleetSeries>;
   private readonly before: Asked<Fleet>;
   private readonly ever: Asked<Fleet>;
+  private readonly waste: Asked<Waste>;
   private readonly ofu: TimeChart;
   private readonly account: TimeChart;
 
@@ -35,6 +36,7 @@ export class FleetPage implements Page {
     this.series = new Asked(context.changed);
     this.before = new Asked(context.changed);
     this.ever = new Asked(context.changed);
+    this.waste = new Asked(context.changed);
     this.ofu = new TimeChart({ title: "OFU over time", key: "fleet", format: (value) => percent(value), axis: (value) => percent(value, 0), height: 200, zoom: context.zoom });
     this.account = new TimeChart({
       title: "GPUs by what became of their time",
@@ -68,6 +70,7 @@ export class FleetPage implements Page {
     } else if (fleet.window.start !== null && fleet.window.end !== null) {
       const window = { start: fleet.window.start, end: fleet.window.end };
       await this.before.ask(api.fleet({ ...previousQuery(window), by: "model", top: "1" }));
+      if (fleet.fleet.cost_usd !== null) await this.waste.ask(api.waste({ ...this.context.query(), by: "model", top: "1" }));
     }
   }
 
@@ -179,7 +182,7 @@ export class FleetPage implements Page {
     return stackedBar({
       title: "Where the allocated time went",
       file_columns: ACCOUNT_COLUMNS,
-      parts: accountParts(value.fleet, value.fleet.waterfall, value.fleet.absent_ratios),
+      parts: accountParts(value.fleet, value.fleet.waterfall, value.fleet.absent_ratios, this.waste.value ? costsOf(this.waste.value.total) : {}),
       extra: h("button", { type: "button", class: "quiet", on: { click: () => explain(waterfallExplanation(source)) } }, "How it is made"),
     });
   }
@@ -192,6 +195,7 @@ export class FleetPage implements Page {
         if (value.by !== by) return h("p", { class: "waiting", role: "status" }, "Loading\u2026");
         const omitted = value.groups_omitted_count;
         return [
+          h("p", { class: "muted small" }, "By what they lost against the tensor peak, most first. ", h("a", { href: this.context.href("waste", { by: by === "team" ? "" : by }) }, "The waste account"), " has causes, what could be reached, and what changed."),
           table(this.columns(by, value), value.groups, (group) => JSON.stringify(group.key), "Groups by what they lost, most first"),
           omitted > 0 ? h("p", { class: "muted" }, `and ${count(omitted)} more`, by === "job" ? [": ", h("a", { href: this.context.href("jobs") }, "all jobs")] : null) : null,
         ];

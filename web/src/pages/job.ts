@@ -1,18 +1,20 @@
 // One job: is it efficient, and if not, why?
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
-import { band, count, duration, flopsPerSecond, gpuHours, joules, percent, plain, time, usd } from "../base/format";
+import { band, count, duration, flopsPerSecond, gpuHours, joules, percent, plain, seconds, time, usd } from "../base/format";
 import { jobName } from "../base/job_id";
 import { reasonText } from "../base/reasons";
 import * as api from "../api/client";
-import type { Audit, GpuSeries, Job, Series } from "../api/answers";
+import type { Advice, Audit, GpuSeries, Job, Phases, Series } from "../api/answers";
 import { waterfall } from "../charts/bars";
 import { waterfallParts } from "./account";
+import { adviceElements } from "./advice";
 import { CourseCharts } from "./courses";
 import { costExplanation, coverageExplanation, hoursExplanation, jobOfuExplanation, reportedExplanation, waterfallExplanation } from "./explanations";
 import { HeatMap } from "./heat";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
+import { phaseElements, phaseSpans } from "./phases";
 import { asked, assumptionList, explain, figure, nothing, qualityList, section, table } from "./parts";
 
 const VERDICTS: Record<string, string> = {
@@ -27,6 +29,8 @@ export class JobPage implements Page {
   private readonly job: Asked<Job>;
   private readonly series: Asked<Series>;
   private readonly gpus: Asked<GpuSeries>;
+  private readonly phases: Asked<Phases>;
+  private readonly advice: Asked<Advice>;
   private readonly charts: CourseCharts;
   private readonly heat: HeatMap;
 
@@ -34,6 +38,8 @@ export class JobPage implements Page {
     this.job = new Asked(context.changed);
     this.series = new Asked(context.changed);
     this.gpus = new Asked(context.changed);
+    this.phases = new Asked(context.changed);
+    this.advice = new Asked(context.changed);
     this.charts = new CourseCharts("job", context.zoom);
     this.heat = new HeatMap(context);
   }
@@ -62,7 +68,13 @@ export class JobPage implements Page {
     const job = await this.job.ask(api.job(id, this.context.query()));
     if (!job) return;
     const query = this.query(job);
-    await Promise.all([this.loadSeries(id, query), this.loadGpus(id, query)]);
+    await Promise.all([this.loadSeries(id, query), this.loadGpus(id, query), this.loadPhases(id), this.advice.ask(api.advice(id, this.context.query()))]);
+  }
+
+  // Phases of the whole window: what is usual for the job is the median of all that is asked for.
+  private async loadPhases(id: string): Promise<void> {
+    const phases = await this.phases.ask(api.phases(id, this.context.query()));
+    if (phases) this.charts.behind(phaseSpans(phases), []);
   }
 
   private async loadSeries(id: string, query: Record<string, string>): Promise<void> {
@@ -84,9 +96,11 @@ export class JobPage implements Page {
         h("h2", null, this.job.value?.job ?? jobName(this.id())),
         asked(this.job, (job) => [this.facts(job), this.figures(job)])),
       section("Over time", asked(this.series, () => this.charts.elements())),
+      section("Phases and goodput", asked(this.phases, (phases) => phaseElements(phases, this.context.zone, api.address(`jobs/${encodeURIComponent(this.id())}/phases`, this.context.query())))),
       h("div", { class: "columns", "data-key": "columns" },
         section("Where the capacity went", asked(this.job, (job) => this.waterfall(job))),
         section("What the job says of itself", asked(this.job, (job) => this.reported(job)))),
+      section("What to change next", asked(this.advice, adviceElements)),
       section("Its GPUs", asked(this.gpus, () => [this.heat.element(), h("h3", null, "Slower than the rest"), this.heat.slowTable()])),
       section("What these numbers rest on", asked(this.job, (job) => qualityList(job.quality))),
     ];
@@ -163,7 +177,7 @@ export class JobPage implements Page {
       ["MFU, median of its steps", percent(said.mfu_ratio)],
       ["FLOP rate of a GPU", said.flops_per_second_per_gpu === null ? "not reported" : flopsPerSecond(said.flops_per_second_per_gpu)],
       ["Tokens of a GPU", said.tokens_per_second_per_gpu === null ? "not reported" : `${plain(said.tokens_per_second_per_gpu, 0)} /s`],
-      ["Step", said.step_seconds === null ? "not reported" : duration(said.step_seconds)],
+      ["Step", said.step_seconds === null ? "not reported" : seconds(said.step_seconds)],
       ["Peak that it divides by", said.peak_flops_per_second_implied === null ? "not reported" : flopsPerSecond(said.peak_flops_per_second_implied)],
       ["Steps used and left out", `${count(said.steps_used)} and ${count(said.steps_excluded)}`],
       ["Source", [said.source, said.format].filter((text) => text).join(", ") || "not said"],

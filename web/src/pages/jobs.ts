@@ -1,5 +1,5 @@
 // All jobs of a window by what they lost, most first.
-import { h } from "../base/dom";
+import { h, keep } from "../base/dom";
 import type { Child } from "../base/dom";
 import { count, hours, percent, shortTime, usd } from "../base/format";
 import { reasonText } from "../base/reasons";
@@ -12,7 +12,8 @@ import { accountBar, asked, nothing, section, table, unknown } from "./parts";
 import type { Column } from "./parts";
 
 const PAGE = 100;
-const FILTERED_PAGE = 1000; // a filter is over the jobs that were asked for
+const FILTERS: [string, string][] = [["user", "user"], ["team", "team"], ["namespace", "namespace"], ["model", "GPU model"]];
+const TYPING_MILLISECONDS = 250;
 
 type Row = Jobs["jobs"][number];
 
@@ -24,21 +25,25 @@ function verdictMark(verdict: string | null): Child {
 
 export class JobsPage implements Page {
   private readonly jobs: Asked<Jobs>;
+  private readonly find: HTMLElement;
+  private timer = 0;
 
   constructor(private readonly context: Context) {
     this.jobs = new Asked(context.changed);
+    this.find = keep(h("label", { class: "find" }, h("span", { class: "unseen" }, "Find among all jobs"),
+      h("input", { type: "search", placeholder: "Find by name, user or team", value: context.address.parameters.q ?? "", maxlength: "200", spellcheck: "false", on: { input: (event) => this.typed((event.target as HTMLInputElement).value) } })));
   }
 
   title(): string {
     return "Jobs";
   }
 
-  private filter(): [string, string] | null {
-    for (const kind of ["user", "team", "model"]) {
-      const value = this.context.address.parameters[kind];
-      if (value) return [kind, value];
-    }
-    return null;
+  // Of the API, which filters over all jobs.
+  private filters(): [string, string, string][] {
+    return FILTERS.flatMap(([key, label]): [string, string, string][] => {
+      const value = this.context.address.parameters[key];
+      return value ? [[key, label, value]] : [];
+    });
   }
 
   private cursor(): number {
@@ -48,40 +53,48 @@ export class JobsPage implements Page {
 
   private query(): Record<string, string> {
     const cursor = this.cursor();
-    return { ...this.context.query(), limit: String(this.filter() ? FILTERED_PAGE : PAGE), ...(cursor > 0 ? { cursor: String(cursor) } : {}) };
+    const { q } = this.context.address.parameters;
+    return {
+      ...this.context.query(),
+      limit: String(PAGE),
+      ...Object.fromEntries(this.filters().map(([key, , value]) => [key, value])),
+      ...(q ? { q } : {}),
+      ...(cursor > 0 ? { cursor: String(cursor) } : {}),
+    };
   }
 
   async load(): Promise<void> {
     await this.jobs.ask(api.jobs(this.query()));
   }
 
-  private wanted(row: Row): boolean {
-    const filter = this.filter();
-    if (!filter) return true;
-    const [kind, value] = filter;
-    return kind === "model" ? row.models.includes(value) : row[kind === "user" ? "user" : "team"] === value;
-  }
-
   render(): Child {
-    const filter = this.filter();
+    const filters = this.filters();
+    const first = filters[0];
+    const input = this.find.querySelector("input");
+    if (input && input !== document.activeElement) input.value = this.context.address.parameters.q ?? "";
     return section(
-      filter ? `Jobs of ${filter[0] === "model" ? "GPU model" : filter[0]} ${filter[1]}` : "Jobs",
-      filter ? h("p", { class: "muted" }, `Among the ${count(FILTERED_PAGE)} jobs that lost most. `, h("a", { href: this.context.href("jobs") }, "All jobs")) : null,
+      first ? `Jobs of ${first[1]} ${first[2]}` : "Jobs",
+      h("div", { class: "controls" }, this.find, filters.map(([key, label, value]) =>
+        h("span", { class: "chip", "data-key": key }, `${label}: ${value} `,
+          h("button", { type: "button", class: "quiet", "aria-label": `Without ${label} ${value}`, on: { click: () => this.context.set({ [key]: "", cursor: "" }, true) } }, "\u00d7")))),
       asked(this.jobs, (value) => {
-        const rows = value.jobs.filter((row) => this.wanted(row));
-        if (rows.length === 0) return nothing(filter ? "None of these jobs." : "No job in this time.");
-        return [table(this.columns(value), rows, (row) => row.id, "Jobs by what they lost, most first"), this.paging(value)];
+        if (value.jobs.length === 0) return nothing(filters.length > 0 || this.context.address.parameters.q ? "No job in this time is like that." : "No job in this time.");
+        return [table(this.columns(value), value.jobs, (row) => row.id, "Jobs by what they lost, most first"), this.paging(value)];
       }),
     );
   }
 
+  private typed(text: string): void {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.context.set({ q: text.trim(), cursor: "" }), TYPING_MILLISECONDS);
+  }
+
   private paging(value: Jobs): Child {
     const cursor = this.cursor();
-    const step = this.filter() ? FILTERED_PAGE : PAGE;
     if (cursor === 0 && value.next_cursor === null) return null;
     const to = (cursor_text: string): string => this.context.href("jobs", { ...this.context.address.parameters, cursor: cursor_text });
     return h("p", { class: "paging" },
-      cursor > 0 ? h("a", { href: to(cursor > step ? String(cursor - step) : "") }, "\u2190 Before") : null,
+      cursor > 0 ? h("a", { href: to(cursor > PAGE ? String(cursor - PAGE) : "") }, "\u2190 Before") : null,
       h("span", { class: "muted" }, ` ${count(cursor + 1)} to ${count(cursor + value.jobs.length)} `),
       value.next_cursor !== null ? h("a", { href: to(value.next_cursor) }, "Next \u2192") : null);
   }
@@ -118,5 +131,7 @@ export class JobsPage implements Page {
 
   redraw(): void {}
 
-  dispose(): void {}
+  dispose(): void {
+    clearTimeout(this.timer);
+  }
 }

@@ -1,5 +1,5 @@
 // What a page is to the application, and what the application is to a page.
-import type { Address, View } from "../base/url_state";
+import type { Address, Span, View } from "../base/url_state";
 import type { Child } from "../base/dom";
 import type { Zone } from "../base/format";
 import { ApiError } from "../api/client";
@@ -15,6 +15,7 @@ export interface Context {
   // In this view; a place in the history for it only where `push` is said.
   set: (parameters: Record<string, string>, push?: boolean) => void;
   zoom: (start: number, end: number) => void;
+  during: (span: Span) => void;
   // How the time span is asked of the API.
   query: () => Record<string, string>;
 }

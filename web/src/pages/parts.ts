@@ -77,21 +77,24 @@ export function table<T>(columns: Column<T>[], rows: T[], key: (row: T) => strin
     { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
-      { class: columns.length <= FEW_COLUMNS ? "rows few" : columns.length >= MANY_COLUMNS ? "rows many" : "rows" },
-      h("thead", null, h("tr", null, columns.map((column) =>
-        h("th", { scope: "col", class: column.number ? "number" : "" },
+      // Roles are said as a phone shows rows as blocks, which would take the table's meaning from it.
+      { class: columns.length <= FEW_COLUMNS ? "rows few" : columns.length >= MANY_COLUMNS ? "rows many" : "rows", role: "table", "aria-label": caption },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
+        h("th", { scope: "col", role: "columnheader", class: column.number ? "number" : "" },
           column.why
             ? h("button", { type: "button", class: "column-why", title: "How this column is made", on: { click: () => column.why && explain(column.why()) } }, column.title, h("span", { class: "why", "aria-hidden": "true" }, "?"))
             : column.title)))),
-      h("tbody", null, rows.map((row) =>
-        h("tr", { "data-key": key(row) }, columns.map((column, i) =>
-          i === 0 ? h("th", { scope: "row" }, column.cell(row)) : h("td", { class: column.number ? "number" : "" }, column.cell(row)))))),
+      h("tbody", { role: "rowgroup" }, rows.map((row) =>
+        h("tr", { role: "row", "data-key": key(row) }, columns.map((column, i) =>
+          i === 0
+            ? h("th", { scope: "row", role: "rowheader" }, column.cell(row))
+            : h("td", { role: "cell", class: column.number ? "number" : "", "data-title": column.title }, column.cell(row)))))),
     ),
   );
 }
 
 // Delivered, lost and unmeasured of what was allocated, as a thin bar.
-export function accountBar(row: Summary): HTMLElement {
+export function accountBar(row: Pick<Summary, "gpu_hours_allocated" | "gpu_hours_delivered" | "gpu_hours_lost" | "gpu_hours_unmeasured">): HTMLElement {
   const whole = row.gpu_hours_allocated ?? 0;
   const part = (name: string, hours: number | null): Child =>
     whole > 0 && hours !== null && hours > 0 ? h("span", { class: name, vars: { "--share": String(hours / whole) } }) : null;
