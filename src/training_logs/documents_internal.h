@@ -11,8 +11,6 @@
 
 namespace flopsight::training_logs {
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
 // A line with ":::MLLOG {…}". True when it is one; `extract` has what it says of a step.
 bool read_mllog(std::string_view text, Settings& settings, Extract& extract);
 

@@ -145,18 +145,124 @@ void lightning_bar(std::string_view text, Extract& extract) {
   }
 }
 
+// transformers.Trainer and what is made of it (TRL, Axolotl, ms-swift, LLaMA-Factory): a dictionary of Python as it prints itself; since
+// version 5 with its numbers in quotes. It prints the loss as it goes, and the speed of the whole run at its end.
+constexpr Words kHfAll[] = {"'epoch':"};
+constexpr Words kHfAny[] = {"'loss':", "'train_loss':", "'train_runtime':"};
+constexpr Field kHf[] = {
+    {"global_step/max_steps", kStep, "number"},
+    {"step", kStep, "number"},
+    {"loss", kLoss, "number"},
+    {"train_loss", kLoss, "number"},
+    {"mfu", kMfu, ""},
+    {"MFU", kMfu, ""},
+    {"tokens_per_second_per_gpu", kTokensPerGpu, "tokens/s/GPU"},  // Axolotl
+    {"train_tokens_per_second", kTokensPerGpu, "tokens/s/device"},  // per device by the Trainer's documentation
+    {"train_speed(iter/s)", kBatchRate, "it/s"},                    // ms-swift
+    {"train_speed(s/it)", kBatchRate, "s/it"},
+    {"train_steps_per_second", kBatchRate, "it/s"},
+    {"train_samples_per_second", kSamples, "samples/s"},
+};
+
+void hf_trainer(std::string_view text, Extract& extract) {
+  extract.average = find_word(text, "'train_runtime'") != std::string_view::npos;
+  extract.silent = "the Trainer prints its speed at the end of a run only (train_runtime), beside the loss nothing";
+}
+
+// OLMo-core and OLMo: a head line and the metrics below. MFU in percent, the others by their source.
+constexpr Words kOlmoAny[] = {"[step=", "throughput/device/TPS=", "throughput/device/MFU=", "throughput/device/BPS=",
+                              "throughput/device/TFLOPs_per_GPU=", "throughput/device/tokens_per_second=",
+                              "throughput/device/batches_per_second=", "train/CE loss="};
+constexpr Field kOlmo[] = {
+    {"[step", kStep, "number"},
+    {"throughput/device/MFU=", kMfu, "%"},
+    {"throughput/device/TFLOPs_per_GPU=", kFlopsPerGpu, "TFLOP/s/GPU"},
+    {"throughput/device/TPS=", kTokensPerGpu, "tokens/s/device"},
+    {"throughput/device/tokens_per_second=", kTokensPerGpu, "tokens/s/device"},
+    {"throughput/device/BPS=", kBatchRate, "it/s"},
+    {"throughput/device/batches_per_second=", kBatchRate, "it/s"},
+    {"train/CE loss=", kLoss, "number"},
+};
+
+constexpr Words kLitgptAll[] = {"iter ", "step ", "iter time:"};
+constexpr Field kLitgpt[] = {
+    {"step", kStep, "number"},
+    {"loss train", kLoss, "number"},
+};
+
+// "iter 4 step 2 | … iter time: 595.27 ms (step)": an iter is a micro-batch, and its time that of a step where every one is a step.
+void litgpt_time(std::string_view text, Extract& extract) {
+  Extract micro_batches;
+  (void)extract_field({"iter", kStep, "number"}, text, micro_batches);
+  extract.silent = "LitGPT prints the time of micro-batches, of which several make a step";
+  if (!extract.step.step || micro_batches.step.step != extract.step.step) return;
+  (void)extract_field({"iter time", kStepTime, ""}, text, extract);
+}
+
+constexpr Words kTorchtuneAll[] = {"Step ", "tokens_per_second_per_gpu:"};
+constexpr Field kTorchtune[] = {
+    {"Step", kStep, "number"},
+    {"loss", kLoss, "number"},
+    {"tokens_per_second_per_gpu", kTokensPerGpu, "tokens/s/GPU"},
+};
+
+constexpr Words kVerlAll[] = {"step:", " - "};
+constexpr Words kVerlAny[] = {"timing_s/", "perf/", "mfu/actor:"};
+constexpr Field kVerl[] = {
+    {"step", kStep, "number"},
+    {"perf/mfu/actor", kMfu, "ratio"},
+    {"mfu/actor", kMfu, "ratio"},
+    {"perf/throughput", kTokensPerGpu, "tokens/s/GPU"},
+    {"perf/time_per_step", kStepTime, "s"},
+    {"timing_s/step", kStepTime, "s"},
+    {"train/loss", kLoss, "number"},
+};
+
+constexpr Words kNanotronAll[] = {"iteration:", "tokens_per_sec_per_gpu:"};
+constexpr Field kNanotron[] = {
+    {"iteration", kStep, "number"},
+    {"elapsed_time_per_iteration_ms", kStepTime, "ms"},
+    {"time_per_iteration_ms", kStepTime, "ms"},
+    {"model_tflops_per_gpu", kFlopsPerGpu, "TFLOP/s/GPU"},
+    {"tokens_per_sec_per_gpu", kTokensPerGpu, "tokens/s/GPU"},
+    {"tokens_per_sec", kTokens, "tokens/s"},
+    {"lm_loss", kLoss, "number"},
+};
+
+// nanochat prints its MFU in percent, with or without the sign.
+constexpr Words kNanochatAll[] = {"step ", "dt:", "tok/sec:"};
+constexpr Field kNanochat[] = {
+    {"step", kStep, "number"},
+    {"loss", kLoss, "number"},
+    {"dt", kStepTime, ""},
+    {"tok/sec", kTokens, "tokens/s"},
+    {"bf16_mfu", kMfu, "%"},
+    {"mfu", kMfu, "%"},
+};
+
+constexpr std::string_view kVerlNote =
+    "verl's MFU is that of the update of the actor alone, time and tokens are of the whole step, with generation";
+constexpr std::string_view kLitgptNote = "LitGPT writes its MFU to its logger (metrics.csv), not to the console";
+
 constexpr Format kFormats[] = {
     {"nemo", {}, kNemoAny, kNemo},
-    {"megatron-bridge", kBridgeAll, {}, kBridge, false, true},
+    {"megatron-bridge", kBridgeAll, {}, kBridge, false, true, nullptr, "megatron"},
     {"megatron", kMegatronAll, {}, kMegatron},
-    {"megatron-progress", kProgressAll, {}, kProgress},
+    {"megatron-progress", kProgressAll, {}, kProgress, false, false, nullptr, "megatron"},
+    {"nanotron", kNanotronAll, {}, kNanotron},
     {"torchtitan", kTorchtitanAll, {}, kTorchtitan},
+    {"torchtune", kTorchtuneAll, {}, kTorchtune},
+    {"verl", kVerlAll, kVerlAny, kVerl, false, false, nullptr, {}, false, kVerlNote},
     {"nanogpt", kNanogptAll, {}, kNanogpt},
+    {"nanochat", kNanochatAll, {}, kNanochat},
+    {"litgpt", kLitgptAll, {}, kLitgpt, false, false, litgpt_time, {}, false, kLitgptNote},
     {"maxtext", kMaxtextAll, {}, kMaxtext},
-    {"deepspeed", kDeepspeedAll, {}, kDeepspeed},
-    {"deepspeed-flops-profiler", {}, kProfilerAny, kProfiler, true},
+    {"hf-trainer", kHfAll, kHfAny, kHf, false, false, hf_trainer},
+    {"deepspeed", kDeepspeedAll, {}, kDeepspeed, false, false, nullptr, {}, true},
+    {"deepspeed-flops-profiler", {}, kProfilerAny, kProfiler, true, false, nullptr, {}, true},
     {"composer", {}, kComposerAny, kComposer, true},
-    {"lightning", kLightningAll, kLightningAny, kLightning, false, false, lightning_bar},
+    {"olmo-core", {}, kOlmoAny, kOlmo, true},
+    {"lightning", kLightningAll, kLightningAny, kLightning, false, false, lightning_bar, {}, true},
 };
 
 constexpr Field kColumns[] = {
@@ -177,6 +283,8 @@ bool word_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '-';
 }
 
+bool is_quote(char c) { return c == '\'' || c == '"'; }
+
 std::string_view without_spaces(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   return first == std::string_view::npos ? std::string_view() : text.substr(first);
@@ -194,8 +302,34 @@ std::string_view unit_behind(std::string_view text) {
   return text.substr(0, size);
 }
 
+// "5.66K" and "4.1M": what stands at once behind a number, alone, multiplies it.
+double multiplier_behind(std::string_view text) {
+  if (text.empty() || (text.size() > 1 && word_character(text[1]))) return 1;
+  switch (text.front()) {
+    case 'k':
+    case 'K': return 1e3;
+    case 'M': return 1e6;
+    case 'B':
+    case 'G': return 1e9;
+    case 'T': return 1e12;
+    default: return 1;
+  }
+}
+
+// A number as Python shows those of its libraries: "np.float64(0.41)", "tensor(0.41)".
+std::string_view without_wrapping(std::string_view number) {
+  for (const std::string_view wrapping : {"np.float64(", "np.float32(", "tensor("}) {
+    if (number.starts_with(wrapping)) return number.substr(wrapping.size());
+  }
+  return number;
+}
+
 bool take_number(const Field& field, std::string_view number, std::string_view in_brackets, Extract& out) {
-  const Printed printed = read_number(number);
+  Printed printed = read_number(number);
+  if (const double multiplier = multiplier_behind(number.substr(printed.size)); printed.value && multiplier > 1) {
+    *printed.value *= multiplier;
+    ++printed.size;
+  }
   if (printed.size == 0) return false;
   if (!printed.value) {
     ++out.unparsable;
@@ -278,8 +412,11 @@ bool extract_field(const Field& field, std::string_view text, Extract& out) {
       in_brackets = rest.substr(1, close - 1);
       rest = without_spaces(rest.substr(close + 1));
     }
+    // A dictionary has its keys in quotes, and some have their values in them.
+    if (!rest.empty() && is_quote(rest.front()) && at > 0 && text[at - 1] == rest.front()) rest.remove_prefix(1);
     if (!rest.empty() && (rest.front() == ':' || rest.front() == '=')) rest = without_spaces(rest.substr(1));
-    if (take_number(field, rest, in_brackets, out)) return true;
+    if (!rest.empty() && is_quote(rest.front())) rest.remove_prefix(1);
+    if (take_number(field, without_wrapping(rest), in_brackets, out)) return true;
   }
   return false;
 }

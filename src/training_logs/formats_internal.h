@@ -19,6 +19,7 @@ struct Extract {
   std::uint32_t unknown_unit = 0;  // figures without a unit that fits
   std::string about;               // the word before the last of those
   bool average = false;            // over many steps, beside which there may be records of each
+  std::string_view silent;         // why a line of the format that has no figure has none: a sentence of the format's
 };
 
 struct Field {
@@ -36,6 +37,9 @@ struct Format {
   bool block = false;                     // a head line with the number, and figures in the lines below
   bool before_numbered = false;           // without a number: belongs to the numbered line that follows
   void (*more)(std::string_view text, Extract& extract) = nullptr;
+  std::string_view series = {};           // the format whose steps these lines go on with; empty: their own
+  bool beside = false;                    // printed beside the lines of the framework that trains, by a library or a benchmark
+  std::string_view note = {};             // what to know of its figures
 };
 
 std::span<const Format> formats();
@@ -50,8 +54,10 @@ bool extract_field(const Field& field, std::string_view text, Extract& extract);
 const Field* column_field(std::string_view name);
 
 // What the line says about the job; true when it says something. A peak goes to `peak_flops_per_second` as well.
-bool read_settings(std::string_view text, std::vector<std::pair<std::string, std::string>>& settings,
+bool read_settings(std::string_view text, Settings& settings,
                    std::optional<double>& peak_flops_per_second);
-void set(std::vector<std::pair<std::string, std::string>>& settings, std::string_view name, std::string_view value);
+// Whether what a log prints says that another run than before has begun.
+bool is_of_another_run(const Settings& known, const Settings& printed);
+void set(Settings& settings, std::string_view name, std::string_view value);
 
 }  // namespace flopsight::training_logs

@@ -1,12 +1,14 @@
 #include <algorithm>
+#include <deque>
+#include <utility>
 
-#include "base/median.h"
 #include "base/text.h"
 #include "training_logs/documents_internal.h"
 #include "training_logs/formats_internal.h"
 #include "training_logs/line_internal.h"
 #include "training_logs/line_reader_internal.h"
 #include "training_logs/patterns_internal.h"
+#include "training_logs/runs_internal.h"
 #include "training_logs/step_book_internal.h"
 
 namespace flopsight::training_logs {
@@ -24,6 +26,9 @@ constexpr std::string_view kWords[] = {
     "# gpus:",
     "tflop", "flop/s", "flops", "tokens/s", "tok/s", "tokens_per_sec", "tokens per sec", "throughput", "samples/s",
     "samples_per_sec", "step_time", "sec/step", "s/step",
+    // Of the Trainer, LitGPT, verl, OLMo, torchtune, nanochat and nanoGPT.
+    "'epoch':", "iter time:", "timing_s/", "perf/", "[step=", "train/ce loss=", "tokens_per_second", "throughput/device/",
+    "tok/sec:", "tokens per iteration will be:",
 };
 
 const Words& words() {
@@ -35,13 +40,24 @@ struct Column {
   std::optional<Field> field;
 };
 
+// Lines that go on with the same steps: those of one framework, or of one library beside it.
+struct Lines {
+  std::string name;
+  bool beside = false;
+  StepBook book;
+  bool has_steps_of_its_own = false;  // and not only averages over many, which would count them twice
+  std::string_view silent;            // why lines of it had no figure
+  std::vector<std::pair<std::uint32_t, std::size_t>> run_starts;
+};
+
+constexpr Format kMlperf{"mlperf", {}, {}, {}, false, false, nullptr, {}, true};
+constexpr Format kCsv{"csv", {}, {}, {}};
+constexpr std::string_view kPatterns = "patterns";
+
 }  // namespace
 
 struct Reader::State {
-  explicit State(Options given)
-      : options(std::move(given)),
-        lines([this](std::string_view text, SourceLine at) { line(text, at); }),
-        book(options.peak_flops_per_second, options.warm_up_steps) {
+  explicit State(Options given) : options(std::move(given)), lines([this](std::string_view text, SourceLine at) { line(text, at); }) {
     lines.pick(options.patterns ? nullptr : &words());
   }
 
@@ -50,17 +66,30 @@ struct Reader::State {
   void row(std::string_view text, SourceLine at);
   bool user_pattern(const Line& line, SourceLine at);
   bool known_format(const Line& line, SourceLine at);
-  void found(std::string_view format, Extract extract, const Line& line, SourceLine at, bool block, bool before_numbered);
+  void found(const Format& format, Extract extract, const Line& line, SourceLine at);
+  bool printed(std::string_view text);
   void miss(int score, SourceLine at, std::string_view text, const std::string& why);
   void document();
-  Summary summary(const std::vector<Step>& steps) const;
-  std::string format() const;
+  Lines& lines_of(const Format& format);
+  const Lines* leading() const;
+  Lines* leading() { return const_cast<Lines*>(std::as_const(*this).leading()); }
+  std::string format(const Lines* of) const;
+  void say(Reported& out) const;
+
+  struct FormatSeen {
+    std::string name;
+    std::string series;
+    std::string_view note;
+    std::uint64_t lines = 0;
+  };
 
   Options options;
   LineReader lines;
-  StepBook book;
-  std::vector<std::pair<std::string, std::string>> settings;
-  std::vector<std::pair<std::string, std::uint64_t>> format_lines;
+  std::deque<Lines> series;  // in the order in which they appear
+  std::vector<Settings> settings = std::vector<Settings>(1);  // of each run
+  Settings recent;           // printed since the last step
+  Settings of_line;
+  std::vector<FormatSeen> formats_seen;
   std::optional<double> peak;
   std::optional<std::int64_t> block_step;
   std::optional<units::Instant> last_time;
@@ -69,12 +98,31 @@ struct Reader::State {
   bool head_whole = true;
   bool several_runs = false;
   bool context_only = false;
-  bool mllog_steps = false;  // MLPerf records of single steps were seen: its averages would count them twice
+  bool in_the_middle = false;
   std::uint64_t matched = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
   std::string about_unit, about_number, buffer;
   int miss_score = 0;
   std::optional<NearestMiss> nearest;
 };
+
+// What a user's patterns find is of one run: he says what they are.
+Lines& Reader::State::lines_of(const Format& format) {
+  const std::string_view name = options.patterns ? kPatterns : !format.series.empty() ? format.series : format.name;
+  for (Lines& known : series) {
+    if (known.name == name) return known;
+  }
+  series.push_back({std::string(name), format.beside, StepBook(options.peak_flops_per_second, options.warm_up_steps), false, {}, {}});
+  if (in_the_middle) series.back().book.start_in_the_middle();
+  return series.back();
+}
+
+// Whose steps are given out while the text grows: the first framework's, or where there is none, what stands for it.
+const Lines* Reader::State::leading() const {
+  for (const Lines& one : series) {
+    if (!one.beside) return &one;
+  }
+  return series.empty() ? nullptr : &series.front();
+}
 
 void Reader::State::miss(int score, SourceLine at, std::string_view text, const std::string& why) {
   if (matched > 0 || score <= miss_score) return;
@@ -82,35 +130,39 @@ void Reader::State::miss(int score, SourceLine at, std::string_view text, const 
   nearest = NearestMiss{at.line, base::printable(text, 200), why};
 }
 
-void Reader::State::found(std::string_view format, Extract extract, const Line& line, SourceLine at, bool block,
-                          bool before_numbered) {
+void Reader::State::found(const Format& format, Extract extract, const Line& line, SourceLine at) {
   unparsable += extract.unparsable;
   unknown_unit += extract.unknown_unit;
   if (extract.unparsable > 0) about_number = extract.about;
   if (extract.unknown_unit > 0) about_unit = extract.about;
   Step& step = extract.step;
-  if (block) {
+  if (format.block) {
     if (step.step) block_step = step.step;
     step.step = block_step;
   }
-  if (extract.figures == 0 && !(block && step.loss && step.step)) {
-    if (block && step.step) {
+  const bool silent = extract.figures == 0 && !extract.silent.empty();
+  if (extract.figures == 0 && !silent && !(format.block && step.loss && step.step)) {
+    if (format.block && step.step) {
       ++matched;
       return;
     }
     miss(3, at, line.text,
-         "a line of " + std::string(format) +
+         "a line of " + std::string(format.name) +
              (extract.about.empty() ? ", and none of its figures" : ", and the figure after '" + extract.about + "' cannot be used"));
     return;
   }
   ++matched;
-  const auto known = std::find_if(format_lines.begin(), format_lines.end(), [&](const auto& f) { return f.first == format; });
-  if (known == format_lines.end()) {
-    format_lines.emplace_back(std::string(format), 1);
+  Lines& of = lines_of(format);
+  const auto known = std::find_if(formats_seen.begin(), formats_seen.end(), [&](const FormatSeen& f) { return f.name == format.name; });
+  if (known == formats_seen.end()) {
+    formats_seen.push_back({std::string(format.name), of.name, format.note, 1});
   } else {
-    ++known->second;
+    ++known->lines;
   }
-  if (context_only) return;
+  if (silent) of.silent = extract.silent;
+  if (silent || context_only || (extract.average && of.has_steps_of_its_own)) return;
+  of.has_steps_of_its_own |= !extract.average;
+  recent.clear();
   step.source = at;
   if (!step.rank) step.rank = line.rank;
   if (!step.peak_flops_per_second) step.peak_flops_per_second = peak;
@@ -120,11 +172,32 @@ void Reader::State::found(std::string_view format, Extract extract, const Line& 
     if (!step.time) ++times_without_zone;
   }
   if (step.time) last_time = step.time;
-  if (before_numbered && !step.step) {
-    book.add_before(std::move(step));
+  if (format.before_numbered && !step.step) {
+    of.book.add_before(std::move(step));
   } else {
-    book.add(std::move(step));
+    of.book.add(std::move(step));
   }
+}
+
+// What the line prints about the job. Other sizes of the model, or another number of GPUs, after steps were printed: another run.
+bool Reader::State::printed(std::string_view text) {
+  of_line.clear();
+  const bool any = read_settings(text, of_line, peak);
+  if (of_line.empty()) return any;
+  for (const auto& [name, value] : of_line) set(recent, name, value);
+  const bool has_steps = std::any_of(series.begin(), series.end(), [](const Lines& one) {
+    return !one.book.empty() && (one.run_starts.empty() || one.book.has_steps_since(one.run_starts.back().first));
+  });
+  if (has_steps && !context_only && is_of_another_run(settings.back(), of_line)) {
+    settings.push_back(recent);
+    for (Lines& one : series) {
+      if (one.book.empty()) continue;
+      one.book.begin_run();
+      one.run_starts.emplace_back(one.book.attempt(), settings.size() - 1);
+    }
+  }
+  for (const auto& [name, value] : of_line) set(settings.back(), name, value);
+  return any;
 }
 
 bool Reader::State::user_pattern(const Line& line, SourceLine at) {
@@ -134,22 +207,21 @@ bool Reader::State::user_pattern(const Line& line, SourceLine at) {
   Line said = line;
   if (match->time) said.time = match->time;
   if (match->rank) said.rank = match->rank;
-  found(options.patterns->name(match->pattern), std::move(match->extract), said, at, false, false);
+  Format format;
+  format.name = options.patterns->name(match->pattern);
+  found(format, std::move(match->extract), said, at);
   return true;
 }
 
 bool Reader::State::known_format(const Line& line, SourceLine at) {
   const bool any = options.format.empty();
-  if (any || options.format == "mlperf") {
+  if (any || options.format == kMlperf.name) {
     Extract extract;
-    const std::size_t before = settings.size();
-    if (read_mllog(line.text, settings, extract)) {
-      mllog_steps |= extract.figures > 0 && !extract.average;
-      if (extract.average && mllog_steps) {
-        ++matched;
-      } else if (extract.figures > 0 || extract.unparsable > 0) {
-        found("mlperf", std::move(extract), line, at, false, false);
-      } else if (settings.size() > before) {
+    const std::size_t before = settings.back().size();
+    if (read_mllog(line.text, settings.back(), extract)) {
+      if (extract.figures > 0 || extract.unparsable > 0) {
+        found(kMlperf, std::move(extract), line, at);
+      } else if (settings.back().size() > before) {
         ++matched;
       }
       return true;
@@ -159,7 +231,7 @@ bool Reader::State::known_format(const Line& line, SourceLine at) {
     if ((!any && format.name != options.format) || !matches(format, line.text)) continue;
     Extract extract;
     training_logs::extract(format, line.text, extract);
-    found(format.name, std::move(extract), line, at, format.block, format.before_numbered);
+    found(format, std::move(extract), line, at);
     return true;
   }
   return false;
@@ -203,7 +275,7 @@ void Reader::State::row(std::string_view text, SourceLine at) {
     }
   }
   // Loggers write a row for each kind of metric: one without a figure of ours is not a mistake.
-  if (extract.figures > 0 || extract.unparsable > 0) found("csv", std::move(extract), Line{text, {}, {}}, at, false, false);
+  if (extract.figures > 0 || extract.unparsable > 0) found(kCsv, std::move(extract), Line{text, {}, {}}, at);
 }
 
 void Reader::State::line(std::string_view raw, SourceLine at) {
@@ -211,7 +283,7 @@ void Reader::State::line(std::string_view raw, SourceLine at) {
   if (at.offset_bytes == 0 && options.format.empty() && header(raw)) return;
   const Line cleaned = clean_line(raw, buffer);
   const bool said = user_pattern(cleaned, at) || known_format(cleaned, at);
-  if (read_settings(cleaned.text, settings, peak) && !said) ++matched;
+  if (printed(cleaned.text) && !said) ++matched;
   if (said || matched > 0) return;
   for (const Format& format : formats()) {
     for (const std::string_view word : format.all) {
@@ -240,44 +312,49 @@ void Reader::State::document() {
   if (!read) return;
   matched = read->steps.size();
   several_runs = read->several_runs;
-  format_lines.emplace_back(read->format, matched);
-  for (const auto& [name, value] : read->settings) set(settings, name, value);
-  for (Step& step : read->steps) book.add(std::move(step));
+  Format format;
+  format.name = read->format;
+  Lines& of = lines_of(format);
+  formats_seen.push_back({read->format, of.name, {}, matched});
+  for (const auto& [name, value] : read->settings) set(settings.back(), name, value);
+  for (Step& step : read->steps) of.book.add(std::move(step));
   nearest.reset();
 }
 
-Summary Reader::State::summary(const std::vector<Step>& steps) const {
-  Summary out;
-  if (several_runs) return out;
-  std::vector<double> quotients;
-  const auto middle = [&](std::optional<double> Step::* figure) {
-    std::vector<double> values;
-    for (const Step& step : steps) {
-      if (!step.excluded && step.*figure) values.push_back(*(step.*figure));
-    }
-    return base::median(std::move(values));
-  };
-  for (const Step& step : steps) {
-    if (step.excluded) continue;
-    ++out.steps_used;
-    if (step.mfu_ratio && step.flops_per_second_per_gpu) quotients.push_back(*step.flops_per_second_per_gpu / *step.mfu_ratio);
+// The one that most lines had.
+std::string Reader::State::format(const Lines* of) const {
+  const FormatSeen* most = nullptr;
+  for (const FormatSeen& seen : formats_seen) {
+    if (of != nullptr && seen.series == of->name && (most == nullptr || seen.lines > most->lines)) most = &seen;
   }
-  out.mfu_ratio = middle(&Step::mfu_ratio);
-  out.flops_per_second_per_gpu = middle(&Step::flops_per_second_per_gpu);
-  out.tokens_per_second_per_gpu = middle(&Step::tokens_per_second_per_gpu);
-  out.tokens_per_second = middle(&Step::tokens_per_second);
-  out.samples_per_second = middle(&Step::samples_per_second);
-  out.step_seconds = middle(&Step::step_seconds);
-  out.implied_peak_flops_per_second = peak ? peak : base::median(std::move(quotients));
-  out.implied_peak_printed = peak.has_value();
-  return out;
+  return most == nullptr ? std::string() : most->name;
 }
 
-// The one that most lines had.
-std::string Reader::State::format() const {
-  const auto most = std::max_element(format_lines.begin(), format_lines.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == format_lines.end() ? std::string() : most->first;
+// Sentences for people.
+void Reader::State::say(Reported& out) const {
+  std::vector<std::string>& notes = out.notes;
+  if (!out.runs.empty()) {
+    std::string runs;
+    for (const LoggedRun& run : out.runs) {
+      runs += (runs.empty() ? "" : ", ") + run.label + " (" + std::to_string(run.steps_used) + " of " + std::to_string(run.steps_total) + " steps used)";
+    }
+    notes.push_back("it holds " + std::to_string(out.runs.size()) + " runs, which are kept apart: " + runs);
+  }
+  for (const FormatSeen& seen : formats_seen) {
+    if (!seen.note.empty()) notes.emplace_back(seen.note);
+    if (seen.name != out.format) notes.push_back("also " + std::to_string(seen.lines) + " lines of " + seen.name);
+  }
+  for (const Lines& one : series) {
+    if (one.book.total() == 0 && !one.silent.empty()) notes.emplace_back(one.silent);
+  }
+  if (unknown_unit > 0) notes.push_back("the figure after '" + about_unit + "' has no unit that is known, and is left out");
+  if (unparsable > 0) notes.push_back("the figure after '" + about_number + "' could not be read everywhere");
+  if (std::any_of(series.begin(), series.end(), [](const Lines& one) { return one.book.printed_zero(); })) {
+    notes.emplace_back("a rate printed as 0 is taken as not known");
+  }
+  if (times_without_zone > 0) notes.emplace_back("dates have no offset, and no time zone was given: steps have no time");
+  if (lines.cut() > 0) notes.push_back(std::to_string(lines.cut()) + " lines were longer than 64 KiB and cut");
+  if (out.steps_dropped > 0) notes.emplace_back("too many steps to keep: the summary is over evenly thinned ones");
 }
 
 Reader::Reader(Options options) : state_(std::make_unique<State>(std::move(options))) {}
@@ -300,15 +377,20 @@ void Reader::feed(std::string_view bytes) {
   state.lines.feed(bytes);
 }
 
-std::vector<Step> Reader::take() { return state_->book.take(); }
+std::vector<Step> Reader::take() {
+  Lines* const of = state_->leading();
+  return of == nullptr ? std::vector<Step>() : of->book.take();
+}
 
 std::vector<Step> Reader::close_open() {
-  state_->book.finish();
-  return state_->book.take();
+  for (Lines& one : state_->series) one.book.finish();
+  return take();
 }
 
 SourceLine Reader::resume_at() const {
-  return state_->book.resume_at({state_->lines.whole_lines_end_bytes(), state_->lines.lines() + 1});
+  const SourceLine end{state_->lines.whole_lines_end_bytes(), state_->lines.lines() + 1};
+  const Lines* const of = std::as_const(*state_).leading();
+  return of == nullptr ? end : of->book.resume_at(end);
 }
 
 void Reader::resume(std::string_view head, SourceLine at) {
@@ -320,11 +402,19 @@ void Reader::resume(std::string_view head, SourceLine at) {
   state.lines.start_at(at);
   state.block_step.reset();
   state.last_time.reset();
-  state.book.start_in_the_middle();
+  state.in_the_middle = true;
+  for (Lines& one : state.series) one.book.start_in_the_middle();
 }
 
-std::string Reader::format() const { return state_->format(); }
-const std::vector<std::pair<std::string, std::string>>& Reader::settings() const { return state_->settings; }
+std::string Reader::format() const { return state_->format(std::as_const(*state_).leading()); }
+std::string Reader::left_out_format() const {
+  const Lines* const of = std::as_const(*state_).leading();
+  for (const Lines& one : state_->series) {
+    if (of != nullptr && !of->beside && !one.beside && &one != of && !one.book.empty()) return state_->format(&one);
+  }
+  return {};
+}
+const Settings& Reader::settings() const { return state_->settings.back(); }
 
 void Reader::drop_tail() { state_->lines.drop_tail(); }
 
@@ -332,34 +422,44 @@ Reported Reader::finish() {
   State& state = *state_;
   state.lines.finish();
   state.document();
-  state.book.finish();
+  std::vector<Series> series;
+  for (Lines& one : state.series) {
+    one.book.finish();
+    series.push_back({one.name, one.beside, one.book.take(), one.run_starts});
+  }
+  Separated separated;
   Reported out;
-  out.steps = state.book.take();
-  out.summary = state.summary(out.steps);
-  out.steps_total = state.book.total();
-  out.steps_dropped = state.book.dropped();
-  out.attempts = state.book.attempts();
-  for (std::size_t i = 0; i < kExclusionCount; ++i) out.excluded[i] = state.book.count(static_cast<Exclusion>(i));
+  if (state.several_runs) {
+    out.steps = std::move(series.front().steps);
+  } else {
+    separated = separate(std::move(series), state.settings, state.peak);
+    out.steps = std::move(separated.steps);
+  }
+  out.runs = std::move(separated.runs);
+  out.several_runs = state.several_runs || !out.runs.empty();
+  out.summary = separated.summary;
+  const Lines* const main = separated.main < state.series.size() ? &state.series[separated.main] : nullptr;
+  for (const Lines& one : state.series) {
+    const bool counts = out.runs.empty() ? &one == main : !one.beside;
+    if (!counts) continue;
+    out.steps_total += one.book.total();
+    out.steps_dropped += one.book.dropped();
+    out.attempts += one.book.attempts();
+    for (std::size_t i = 0; i < kExclusionCount; ++i) out.excluded[i] += one.book.count(static_cast<Exclusion>(i));
+  }
+  if (!out.runs.empty()) {
+    out.steps_total = out.runs.size();
+    out.steps_dropped = 0;
+  }
   out.excluded[static_cast<std::size_t>(Exclusion::kUnparsable)] = state.unparsable;
   out.excluded[static_cast<std::size_t>(Exclusion::kUnknownUnit)] = state.unknown_unit;
   out.bytes_total = state.lines.bytes();
   out.lines_total = state.lines.lines();
   out.lines_matched = state.matched;
   out.times_without_zone = state.times_without_zone;
-  out.several_runs = state.several_runs;
-  out.settings = std::move(state.settings);
-  out.format = state.format();
-  for (const auto& [name, count] : state.format_lines) {
-    if (name != out.format) out.notes.push_back("also " + std::to_string(count) + " lines of " + name);
-  }
-  if (state.unknown_unit > 0) {
-    out.notes.push_back("the figure after '" + state.about_unit + "' has no unit that is known, and is left out");
-  }
-  if (state.unparsable > 0) out.notes.push_back("the figure after '" + state.about_number + "' could not be read everywhere");
-  if (state.book.printed_zero()) out.notes.push_back("a rate printed as 0 is taken as not known");
-  if (state.times_without_zone > 0) out.notes.push_back("dates have no offset, and no time zone was given: steps have no time");
-  if (state.lines.cut() > 0) out.notes.push_back(std::to_string(state.lines.cut()) + " lines were longer than 64 KiB and cut");
-  if (out.steps_dropped > 0) out.notes.push_back("too many steps to keep: the summary is over evenly thinned ones");
+  out.settings = std::move(state.settings.front());
+  out.format = state.format(main);
+  state.say(out);
   if (out.lines_matched == 0) out.nearest_miss = std::move(state.nearest);
   return out;
 }

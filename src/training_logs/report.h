@@ -89,11 +89,22 @@ struct Summary {
   bool implied_peak_printed = false;
 };
 
+// What a log prints about the job: name and value, the first that was seen of each name.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
 // The line that came closest, for a text in which nothing matched.
 struct NearestMiss {
   std::uint64_t line = 0;
   std::string text;  // printable, cut
   std::string why;   // what is known of it and what is missing
+};
+
+// One of several runs whose steps stand in one text.
+struct LoggedRun {
+  std::string label;  // "torchtitan", "megatron 2"
+  std::uint64_t steps_used = 0;
+  std::uint64_t steps_total = 0;
+  Settings settings;
 };
 
 struct Reported {
@@ -107,12 +118,15 @@ struct Reported {
   std::uint64_t lines_matched = 0;  // those that gave a figure or a setting
   std::uint64_t attempts = 0;
   std::uint64_t times_without_zone = 0;  // dates that are no instants for lack of a zone
-  bool several_runs = false;             // results of separate runs: a summary over them would mean nothing, and is empty
+  // Results of separate runs: a summary over them would mean nothing, and is empty. Where one text has the steps of several, `steps` is
+  // one for each run, its medians, under the run's label, and `runs` says what is known of each.
+  bool several_runs = false;
   Summary summary;
   // What the log prints about the job, first value seen, by a name of ours: "global_batch_size", "sequence_length",
-  // "world_size", "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "expert_parallel",
+  // "tokens_per_step", "world_size", "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "expert_parallel",
   // "micro_batch_size", "layers", "hidden_size", "peak_flops_per_second", "peak_undefined_for", "peak_fallback", …
-  std::vector<std::pair<std::string, std::string>> settings;
+  Settings settings;
+  std::vector<LoggedRun> runs;           // of `several_runs`; empty for documents, which say all in their labels
   std::vector<std::string> notes;  // sentences for people: figures left out for lack of a unit, text cut, …
   std::optional<NearestMiss> nearest_miss;
 
@@ -163,7 +177,9 @@ class Reader {
   void resume(std::string_view head, SourceLine at);
   // So far: the format that most lines had, and what the log printed about the job.
   std::string format() const;
-  const std::vector<std::pair<std::string, std::string>>& settings() const;
+  // Another framework's format whose steps stand in the text as well, and that take() leaves out: they are of another run. Empty: none.
+  std::string left_out_format() const;
+  const Settings& settings() const;
   // The text ends too early: a line that was begun lacks its end, and half a figure is none.
   void drop_tail();
   // The end of the text: what is open is closed, and the summary is made. The reader is spent.

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include "base/text.h"
 #include "training_logs/formats_internal.h"
 
@@ -52,6 +55,7 @@ constexpr Name kWorld[] = {
 constexpr Name kBeside[] = {
     {"global batch size:", "global_batch_size"},
     {"global_batch_size:", "global_batch_size"},
+    {"tokens per iteration will be:", "tokens_per_step"},
     {"# GPUs:", "world_size"},
     {"Job ID:", "scheduler_job"},
 };
@@ -59,10 +63,15 @@ constexpr Name kBeside[] = {
 std::string_view word_at(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_first_of(" \t,|", first) - first);
+  std::size_t end = text.find_first_of(" \t,|", first);
+  // "491,520" is one number.
+  while (end != std::string_view::npos && text[end] == ',' && end + 1 < text.size() && text[end + 1] >= '0' && text[end + 1] <= '9') {
+    end = text.find_first_of(" \t,|", end + 1);
+  }
+  return text.substr(first, end - first);
 }
 
-bool dotted_argument(std::string_view text, std::vector<std::pair<std::string, std::string>>& settings) {
+bool dotted_argument(std::string_view text, Settings& settings) {
   const std::size_t dots = find_word(text, " ......");
   if (dots == std::string_view::npos) return false;
   const std::size_t from = text.find_last_of(" \t]:", dots == 0 ? 0 : dots - 1);
@@ -79,16 +88,30 @@ bool dotted_argument(std::string_view text, std::vector<std::pair<std::string, s
   return false;
 }
 
+// What makes a run another one and not the same begun anew: its model, its sequences and how many GPUs it is on.
+constexpr std::string_view kIdentity[] = {"world_size", "sequence_length", "layers", "hidden_size", "ffn_hidden_size",
+                                          "moe_ffn_hidden_size", "attention_heads", "query_groups", "head_size", "experts"};
+
 }  // namespace
 
-void set(std::vector<std::pair<std::string, std::string>>& settings, std::string_view name, std::string_view value) {
+bool is_of_another_run(const Settings& known, const Settings& printed) {
+  for (const auto& [name, value] : printed) {
+    if (std::find(std::begin(kIdentity), std::end(kIdentity), name) == std::end(kIdentity)) continue;
+    for (const auto& [key, old] : known) {
+      if (key == name && old != value) return true;
+    }
+  }
+  return false;
+}
+
+void set(Settings& settings, std::string_view name, std::string_view value) {
   for (const auto& [key, unused] : settings) {
     if (key == name) return;
   }
   if (settings.size() < Limits::settings_max) settings.emplace_back(std::string(name), base::printable(value, 100));
 }
 
-bool read_settings(std::string_view text, std::vector<std::pair<std::string, std::string>>& settings,
+bool read_settings(std::string_view text, Settings& settings,
                    std::optional<double>& peak_flops_per_second) {
   constexpr std::string_view kPeakUsed = "Peak FLOPS used for computing MFU:";
   constexpr std::string_view kUndefined = "Peak flops undefined for:";
@@ -118,7 +141,9 @@ bool read_settings(std::string_view text, std::vector<std::pair<std::string, std
       if (at == std::string_view::npos) continue;
       const std::string_view value = word_at(text.substr(at + name.printed.size()));
       if (value.empty()) continue;
-      set(settings, name.ours, value);
+      std::string digits(value);
+      std::erase(digits, ',');
+      set(settings, name.ours, digits);
       any = true;
     }
   };

@@ -75,11 +75,7 @@ void StepBook::add_numbered(Step line) {
     restart = found == open_.end() && !open_.empty() && number < open_.back().step;
   }
   if (restart) {
-    close_all();
-    release();
-    judged_ = false;
-    ++attempt_;
-    last_of_rank_.clear();
+    begin_attempt();
     if (line.rank) last_of_rank_[*line.rank] = number;
     found = open_.end();
   }
@@ -93,6 +89,23 @@ void StepBook::add_numbered(Step line) {
     close(open_.front());
     open_.pop_front();
   }
+}
+
+void StepBook::begin_attempt() {
+  close_all();
+  release();
+  judged_ = false;
+  ++attempt_;
+  last_of_rank_.clear();
+}
+
+void StepBook::begin_run() {
+  if (before_) {
+    Step line = std::move(*before_);
+    before_.reset();
+    add(std::move(line));
+  }
+  begin_attempt();
 }
 
 void StepBook::close(Open& open) {

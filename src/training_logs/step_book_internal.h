@@ -22,6 +22,8 @@ class StepBook {
   void add_before(Step line);
   // The text goes on in the middle of an attempt: its first steps are not its start.
   void start_in_the_middle() { judged_ = true; }
+  // What comes now is of another run: what is open is closed, and a new attempt begins.
+  void begin_run();
   void finish();
 
   std::vector<Step> take();
@@ -31,6 +33,10 @@ class StepBook {
 
   std::uint64_t total() const { return total_; }
   std::uint64_t dropped() const { return dropped_; }
+  bool empty() const { return total_ == 0 && open_.empty() && held_.empty() && !before_; }
+  // Whether something came since this attempt began.
+  bool has_steps_since(std::uint32_t attempt) const { return attempt_ > attempt || !open_.empty() || !held_.empty() || judged_; }
+  std::uint32_t attempt() const { return attempt_; }
   std::uint64_t attempts() const { return total_ == 0 && open_.empty() && held_.empty() ? 0 : attempt_ + 1ULL; }
   std::uint64_t count(Exclusion exclusion) const { return excluded_[static_cast<std::size_t>(exclusion)]; }
   bool printed_zero() const { return printed_zero_; }
@@ -43,6 +49,7 @@ class StepBook {
   };
 
   void add_numbered(Step line);
+  void begin_attempt();
   void close(Open& open);
   void close_all();
   void judge(Step& step);

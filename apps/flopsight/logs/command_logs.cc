@@ -135,6 +135,18 @@ json::Value reported_json(const Reported& reported, bool steps) {
       {"notes", std::move(notes)},
       {"nearest_miss", std::move(miss)},
   };
+  if (!reported.runs.empty()) {
+    json::Array runs;
+    for (const training_logs::LoggedRun& run : reported.runs) {
+      json::Object printed;
+      for (const auto& [name, value] : run.settings) printed.emplace_back(name, value);
+      runs.push_back(json::Object{{"label", run.label},
+                                  {"steps_total", count_value(run.steps_total)},
+                                  {"steps_used", count_value(run.steps_used)},
+                                  {"settings", std::move(printed)}});
+    }
+    out.emplace_back("runs", std::move(runs));
+  }
   if (steps || reported.several_runs) {
     json::Array list;
     for (const Step& step : reported.steps) list.push_back(step_json(step));

@@ -102,7 +102,7 @@ Status choose_run(const AuditArguments& a, const std::string& path, Reported& lo
     const std::vector<std::string> words = base::split(step.label, ' ');
     bool all = true;
     for (const std::string& word : base::split(a.run_label, ' ')) all = all && std::find(words.begin(), words.end(), word) != words.end();
-    if (!a.run_label.empty() && all) chosen.push_back(step);
+    if (!a.run_label.empty() && (all || step.label == a.run_label)) chosen.push_back(step);
     if (shown++ < kLabelsShown) labels += (labels.empty() ? "" : ", ") + step.label;
   }
   if (chosen.size() == 1) {
@@ -111,6 +111,15 @@ Status choose_run(const AuditArguments& a, const std::string& path, Reported& lo
     if (const auto precision = catalog::find_precision(label.substr(label.find_last_of(' ') + 1))) {
       log.settings.emplace_back(std::string(catalog::precision_name(*precision)), "True");
     }
+    for (training_logs::LoggedRun& run : log.runs) {
+      if (run.label != label) continue;
+      log.settings = std::move(run.settings);
+      log.summary.steps_used = run.steps_used;
+    }
+    log.summary.tokens_per_second = chosen.front().tokens_per_second;
+    log.summary.samples_per_second = chosen.front().samples_per_second;
+    log.summary.implied_peak_printed = chosen.front().peak_flops_per_second.has_value();
+    log.summary.implied_peak_flops_per_second = chosen.front().peak_flops_per_second;
     log.steps = std::move(chosen);
     log.several_runs = false;
     return {};
@@ -137,6 +146,7 @@ std::optional<double> drift_of(std::vector<Step> steps) {
 struct Rates {
   std::optional<double> tokens_per_second;
   std::optional<double> samples_per_second;
+  std::optional<double> tokens_per_step;
 };
 
 // All logs are of one job: their steps together.
@@ -146,6 +156,8 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
   how.log_format = a.log_format;
   FLOPSIGHT_ASSIGN_OR_RETURN(const training_logs::Options options, log_options(how));
   std::vector<Step> steps;
+  bool is_of_a_phase = false;
+  std::uint64_t steps_of_runs = 0;
   for (const std::string& path : a.logs) {
     FLOPSIGHT_ASSIGN_OR_RETURN(Reported log, read_log_file(path, options));
     if (log.lines_matched == 0) {
@@ -154,6 +166,9 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
     }
     FLOPSIGHT_RETURN_IF_ERROR(choose_run(a, path, log));
     steps.insert(steps.end(), log.steps.begin(), log.steps.end());
+    is_of_a_phase |= log.format == "verl";
+    if (!log.runs.empty()) steps_of_runs += log.summary.steps_used;
+    if (const auto tokens = setting(log, "tokens_per_step")) rates.tokens_per_step = static_cast<double>(*tokens);
     for (auto& entry : log.settings) settings.settings.push_back(std::move(entry));
     if (!rates.tokens_per_second) rates.tokens_per_second = log.summary.tokens_per_second;
     if (!rates.samples_per_second) rates.samples_per_second = log.summary.samples_per_second;
@@ -166,8 +181,14 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
   out.claim.tokens_per_second_per_gpu = summary.tokens_per_second_per_gpu;
   if (!out.claim.peak_flops_per_second) out.claim.peak_flops_per_second = summary.peak_flops_per_second_implied;
   out.step_seconds = summary.step_seconds;
-  out.steps_used = summary.steps_used;
+  out.steps_used = steps_of_runs > 0 ? steps_of_runs : summary.steps_used;
   out.steps_excluded = summary.steps_excluded;
+  if (is_of_a_phase) {
+    out.claim.tokens_per_second_per_gpu.reset();
+    out.step_seconds.reset();
+    rates = {};
+    out.assumptions.push_back("verl prints the MFU of the actor's update alone: its tokens and times, of the whole step, are not compared with it");
+  }
   return {};
 }
 
@@ -200,6 +221,9 @@ void derive_tokens(const Rates& rates, const std::optional<std::uint64_t>& globa
   if (rates.tokens_per_second) {
     tokens = *rates.tokens_per_second / gpus;
     from = "the job's tokens per second / GPUs";
+  } else if (rates.tokens_per_step && out.step_seconds && *out.step_seconds > 0) {
+    tokens = *rates.tokens_per_step / *out.step_seconds / gpus;
+    from = "tokens per iteration / step time / GPUs";
   } else if (rates.samples_per_second && out.run.sequence_tokens) {
     tokens = *rates.samples_per_second * static_cast<double>(*out.run.sequence_tokens) / gpus;
     from = "samples per second x sequence length / GPUs";

@@ -242,6 +242,7 @@ std::size_t LogFollower::read(File& file, std::size_t bytes_max, units::Instant 
     }
   }
   give(file, file.reader->take(), take);
+  if (total > 0 && file.state.left_out_format.empty()) file.state.left_out_format = file.reader->left_out_format();
   const bool compressed_end = file.file->compressed() && total < bytes_max && !file.done;
   if (compressed_end) {
     const base::Status whole = file.file->finish();

@@ -56,6 +56,7 @@ struct FollowedFile {
   std::uint64_t steps_total = 0;
   std::uint64_t rotations_total = 0;
   std::string error;  // the last one; empty when it could be read
+  std::string left_out_format;  // of another framework whose steps stand in it too, and are not taken
 };
 
 class LogFollower {

@@ -126,6 +126,10 @@ void LogReading::note_errors(const std::vector<FollowedFile>& files) {
     if (!failing_.contains(file.path) && notes_.size() < kNotesMax) notes_.push_back(file.error);
     failing.insert(file.path);
   }
+  for (const FollowedFile& file : files) {
+    if (file.left_out_format.empty() || mixed_.size() >= kNotesMax || !mixed_.insert(file.path).second) continue;
+    notes_.push_back(file.path + ": lines of " + file.left_out_format + " are of another run than those before, and left out; \"format\" of the source chooses");
+  }
   failing_ = std::move(failing);
 }
 
