@@ -53,6 +53,7 @@ struct JobAnswer {
   // What others say of it; filled in where there is a book of jobs.
   std::vector<std::string> members;     // of a group: the holders it was made of, "pod@namespace"
   std::optional<std::uint64_t> gpu_count_told;  // by its scheduler, where that is more than were seen: then it is the summary's
+  bool gpu_count_unknown = false;  // never seen, and its scheduler did not say how many: the summary's number says nothing
   std::vector<schedulers::Job> runs;    // by its scheduler, ascending by start
   std::optional<Reported> reported;
   std::string family;  // empty: none

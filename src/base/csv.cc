@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/text.h"
+
 namespace flopsight::base {
 namespace {
 
@@ -80,6 +82,18 @@ Result<CsvTable> parse_csv(std::string_view text) {
   }
   if (table.header.empty()) return Error{ErrorCode::kInvalid, "empty, expected a header line"};
   return table;
+}
+
+std::string csv_cell(std::string_view text) {
+  std::string value = printable(text, 1000);
+  if (!value.empty() && std::string_view("=+-@").find(value[0]) != std::string_view::npos) value.insert(0, "'");
+  if (value.find_first_of(",\"\n") == std::string::npos) return value;
+  std::string out = "\"";
+  for (const char c : value) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
 }
 
 }  // namespace flopsight::base

@@ -24,6 +24,10 @@ struct CsvTable {
   int column(std::string_view name) const;
 };
 
+// A text as a cell: in quotes where it has to be, control characters replaced, and behind an apostrophe where a spreadsheet would take it
+// for a formula (it begins with =, +, - or @). Not for numbers. Texts over 1000 bytes are cut.
+std::string csv_cell(std::string_view text);
+
 // Errors: kInvalid with the line: an unclosed quote, a row with another number of fields, no header.
 Result<CsvTable> parse_csv(std::string_view text);
 

@@ -38,6 +38,7 @@ constexpr CodeText kCodes[] = {
     {"held_not_attributed",
      "a scheduler gave the job more GPU time than was attributed to it: which GPUs of their host it had was not said, or only after "
      "the slots at its begin and end were closed; that time is among the time of no job"},
+    {"held_number_unknown", "a scheduler gave the job hosts and did not say how many of their GPUs: its GPU-hours are not known"},
     {"held_not_seen", "GPU time that a scheduler gave the job and no sample was of: unmeasured"},
     {"holder_after_end", "samples labelled with a job after the end that its scheduler or jobs file tells: not the job's"},
     {"label_gap_bridged",

@@ -112,12 +112,19 @@ class Reader {
       return {};
     }
     if (number_of(raw)) return job(raw);
+    // "12_[4-5%2]": the tasks of an array that have not begun.
+    if (raw.find('[') != std::string_view::npos && is_pending(state_of(field(kState)))) return {};
     collector_.problem(where_, "JobID " + base::printable(raw, 40) +
-                                   " is no raw id, expected the column JobIDRaw; left out");
+                                   " is no raw id, expected the column JobIDRaw as well (--format=JobIDRaw,…); left out");
     return {};
   }
 
-  Parsed finish() { return collector_.finish("sacct -P"); }
+  Parsed finish() {
+    if (table_.at[kAllocTres] == table_.header.size()) {
+      collector_.problem("line 1", "no column AllocTRES: how many GPUs the jobs held is not known; ask for --format=" + std::string(sacct_columns()));
+    }
+    return collector_.finish("sacct -P");
+  }
 
  private:
   std::string_view field(Column column) const {

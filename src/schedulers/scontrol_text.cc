@@ -146,12 +146,22 @@ class Reader {
     } else {
       collector_.problem(draft.where, "TRES: " + gpus.error().message + "; its GPUs are not known");
     }
+    add_types(record.get("JOB_GRES"), draft.gpus);
     // -d says "(null)" of a job that was given no resource at all.
     draft.asked_none =
         record.has("JOB_GRES") && record.get("JOB_GRES").find("gpu") == std::string_view::npos;
     draft.nodes = std::string(record.get("NodeList"));
     detail(record, draft);
     return collector_.add(std::move(draft));
+  }
+
+  // Of which type the GPUs are, where the cluster's accounting counts them without: JOB_GRES of -d has the same GPUs with theirs.
+  static void add_types(std::string_view job_gres, GpuCounts& gpus) {
+    if (!gpus.groups.empty() || !gpus.count) return;
+    const auto typed = gpus_of_gres(job_gres);
+    if (typed.ok() && typed->counts.count == gpus.count) gpus.groups = typed->counts.groups;
+    std::erase_if(gpus.groups, [](const GpuGroup& group) { return group.type.empty(); });
+    if (typed.ok() && gpus.groups.size() != typed->counts.groups.size()) gpus.groups.clear();
   }
 
   void relations(const Record& record, Job& job) {

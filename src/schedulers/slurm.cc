@@ -17,6 +17,11 @@ base::Result<Parsed> read_any(std::string_view text, const SlurmOptions& options
   // What the commands say where there is nothing.
   if (line.starts_with("No jobs in the system") || line.starts_with("No nodes in the system"))
     return Parsed();
+  if (line.find("JOBID") != std::string_view::npos && line.find("NODELIST") != std::string_view::npos) {
+    return base::Error{base::ErrorCode::kUnsupported,
+                       "line 1: the table of squeue, which says neither when a job began nor which GPUs it has; expected `squeue --json` or "
+                       "`scontrol show job -d`"};
+  }
   if (start.empty())
     return base::Error{base::ErrorCode::kInvalid,
                        "empty, expected output of sacct, squeue or scontrol"};

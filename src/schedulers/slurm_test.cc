@@ -40,12 +40,12 @@ constexpr const char* kHeader = "JobIDRaw|State|Start|End|ElapsedRaw|AllocTRES|N
 
 TEST(SlurmTimes, elapsed_tells_which_of_the_doubled_hours_is_meant) {
   const Parsed parsed = read(
-      "JobIDRaw|Start|End|Elapsed|State\n"
-      "101|2025-10-26T02:30:00|2025-10-26T02:30:00|01:00:00|COMPLETED\n"
-      "102|2025-10-26T01:30:00|2025-10-26T02:15:00|00:45:00|COMPLETED\n"
-      "103|2025-10-26T01:30:00|2025-10-26T02:15:00|01:45:00|COMPLETED\n"
-      "104|2025-10-26T02:45:00|2025-10-26T03:15:00|00:30:00|COMPLETED\n"
-      "105|2025-10-26T02:45:00|2025-10-26T03:15:00|01:30:00|COMPLETED\n",
+      "JobIDRaw|Start|End|Elapsed|State|AllocTRES\n"
+      "101|2025-10-26T02:30:00|2025-10-26T02:30:00|01:00:00|COMPLETED|gres/gpu=1\n"
+      "102|2025-10-26T01:30:00|2025-10-26T02:15:00|00:45:00|COMPLETED|gres/gpu=1\n"
+      "103|2025-10-26T01:30:00|2025-10-26T02:15:00|01:45:00|COMPLETED|gres/gpu=1\n"
+      "104|2025-10-26T02:45:00|2025-10-26T03:15:00|00:30:00|COMPLETED|gres/gpu=1\n"
+      "105|2025-10-26T02:45:00|2025-10-26T03:15:00|01:30:00|COMPLETED|gres/gpu=1\n",
       "Europe/Paris");
   EXPECT_EQ(parsed.problem_count, 0U);
   std::vector<std::string> times;
@@ -60,13 +60,48 @@ TEST(SlurmTimes, elapsed_tells_which_of_the_doubled_hours_is_meant) {
 
 TEST(SlurmTimes, where_elapsed_cannot_tell_that_is_said) {
   const Parsed parsed = read(
-      "JobIDRaw|Start|End|Elapsed|State\n"
-      "101|2025-10-26T02:10:00|2025-10-26T02:20:00|00:10:00|COMPLETED\n"
-      "102|2025-10-26T02:10:00|Unknown|00:10:00|RUNNING\n",
+      "JobIDRaw|Start|End|Elapsed|State|AllocTRES\n"
+      "101|2025-10-26T02:10:00|2025-10-26T02:20:00|00:10:00|COMPLETED|gres/gpu=1\n"
+      "102|2025-10-26T02:10:00|Unknown|00:10:00|RUNNING|gres/gpu=1\n",
       "Europe/Paris");
   EXPECT_THAT(parsed.jobs, SizeIs(2));
   EXPECT_EQ(parsed.problem_count, 2U);
   EXPECT_THAT(parsed.problems[0].what, HasSubstr("hour that is doubled"));
+}
+
+TEST(SlurmGpus, a_table_without_the_column_that_counts_gpus_is_said) {
+  const Parsed parsed = read("JobIDRaw|Start|End|Elapsed|State|NodeList\n101|2025-10-26T12:10:00|2025-10-26T12:20:00|00:10:00|COMPLETED|n1\n", "UTC");
+  ASSERT_THAT(parsed.jobs, SizeIs(1));
+  EXPECT_FALSE(parsed.jobs[0].gpu_count);
+  ASSERT_EQ(parsed.problem_count, 1U);
+  EXPECT_THAT(parsed.problems[0].what, HasSubstr("no column AllocTRES: how many GPUs the jobs held is not known; ask for --format=Cluster,JobIDRaw"));
+}
+
+TEST(SlurmGpus, the_type_is_that_of_job_gres_where_the_accounting_has_none) {
+  const auto job = [](const std::string& tres, const std::string& gres) {
+    return read("JobId=703 JobName=train\n   UserId=ann(1000)\n   JobState=RUNNING\n   StartTime=2026-11-29T10:00:00 EndTime=Unknown\n   NodeList=n1\n   NumNodes=1 TRES=cpu=8," +
+                    tres + "\n   JOB_GRES=" + gres + "\n     Nodes=n1 CPU_IDs=0-7 Mem=0 GRES=" + gres + "(IDX:0-1)\n", "UTC").jobs.at(0);
+  };
+  EXPECT_EQ(job("gres/gpu=2", "gpu:a100:2").gpu_type(), "a100");
+  EXPECT_EQ(*job("gres/gpu=2", "gpu:a100:2").gpu_count, 2U);
+  EXPECT_EQ(job("gres/gpu=2,gres/gpu:h100=2", "gpu:h100:2").gpu_type(), "h100");
+  // Another number than was allocated is not what was allocated.
+  EXPECT_EQ(job("gres/gpu=2", "gpu:a100:4").gpu_type(), "");
+  EXPECT_EQ(job("gres/gpu=2", "gpu:2").gpu_type(), "");
+}
+
+TEST(SlurmText, the_table_of_squeue_is_refused_with_what_to_ask_instead) {
+  const auto parsed = read_slurm("             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n  700_[1-5%2]  gpu train ann PD 0:00 1 (Resources)\n", {});
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_THAT(parsed.error().message, HasSubstr("expected `squeue --json` or `scontrol show job -d`"));
+}
+
+TEST(SlurmText, tasks_of_an_array_that_have_not_begun_are_no_problem) {
+  const Parsed parsed = read("JobIDRaw|JobID|Start|End|Elapsed|State|AllocTRES\n700_[4-5%2]|700_[4-5%2]|Unknown|Unknown|00:00:00|PENDING|\n"
+                             "703|700_3|2025-10-26T12:10:00|2025-10-26T12:20:00|00:10:00|COMPLETED|gres/gpu=1\n", "UTC");
+  EXPECT_EQ(parsed.problem_count, 0U);
+  ASSERT_THAT(parsed.jobs, SizeIs(1));
+  EXPECT_EQ(parsed.jobs[0].array_task_id, 3U);
 }
 
 TEST(SlurmTimes, suspended_time_is_no_part_of_elapsed) {

@@ -173,7 +173,7 @@ Result<std::optional<Moment>> moment_of(std::string_view text, const SlurmOption
     return Error{
         ErrorCode::kUnsupported,
         "\"" + base::printable(text, 40) +
-            "\" gives no offset from UTC, expected the time zone of the cluster beside it"};
+            "\" gives no offset from UTC, expected the cluster's time zone beside it (--zone)"};
   }
   const auto readings = readings_of(*local, *options.zone);
   if (!readings) {

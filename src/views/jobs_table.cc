@@ -55,7 +55,7 @@ std::string jobs_table(const std::vector<analysis::JobAnswer>& jobs) {
     reports = reports || job.reported;
     const std::string cells[] = {
         full_name(job.holder),
-        text_table::gpu_count(job.summary.gpu_count, job.gpu_count_told.has_value()),
+        job.gpu_count_unknown ? std::string(kUnknownCell) : text_table::gpu_count(job.summary.gpu_count, job.gpu_count_told.has_value()),
         number(job.summary.gpu_hours_allocated, 1),
         number(job.summary.gpu_hours_lost, 1),
         number(job.summary.gpu_hours_unmeasured, 1),
@@ -83,8 +83,9 @@ std::string job_text(const analysis::JobAnswer& job) {
     models += (models.empty() ? "" : ", ") + short_name(model);
   line("user", text(job.holder.user));
   line("team", text(job.holder.team));
-  line("GPUs", text_table::gpu_count(job.summary.gpu_count, job.gpu_count_told.has_value()) + (models.empty() ? "" : " " + models));
-  line(job.models.empty() && job.gpu_count_told ? "held" : "seen", time(job.first) + " to " + time(job.last));
+  line("GPUs", job.gpu_count_unknown ? "not known: its scheduler did not say how many"
+                                     : text_table::gpu_count(job.summary.gpu_count, job.gpu_count_told.has_value()) + (models.empty() ? "" : " " + models));
+  line(job.models.empty() && (job.gpu_count_told || job.gpu_count_unknown) ? "held" : "seen", time(job.first) + " to " + time(job.last));
   line("attributed by", text(job.holder.rule));
   line("family", text(job.family));
   line("GPU-hours", fmt::format("{} held, {} delivered, {} lost, {} unmeasured",
@@ -123,6 +124,20 @@ std::string job_text(const analysis::JobAnswer& job) {
     line(i == 0 ? "made of" : "", short_name(job.members[i]));
   if (job.members.size() > 8) line("", fmt::format("and {} more", job.members.size() - 8));
   return out;
+}
+
+std::string told_nodes_table(const std::vector<schedulers::Node>& nodes) {
+  std::vector<Column> columns = {{"host", {}, true}, {"GPUs", {}, false}, {"allocated", {}, false}, {"type", {}, true}, {"state", {}, true}};
+  for (const schedulers::Node& node : nodes) {
+    std::string types;
+    for (const schedulers::GpuGroup& group : node.gpus) {
+      if (!group.type.empty()) types += (types.empty() ? "" : "+") + group.type;
+    }
+    const std::string cells[] = {short_name(node.name), gpus(node.gpu_count), gpus(node.gpu_count_used), text(types), text(node.state)};
+    for (std::size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back(cells[i]);
+  }
+  text_table::drop_unknown(columns, 2);
+  return text_table::render(columns, nodes.size());
 }
 
 std::string told_jobs_table(const std::vector<schedulers::Job>& jobs) {

@@ -13,6 +13,7 @@ std::string jobs_table(const std::vector<analysis::JobAnswer>& jobs);
 // One job: its runs, its time, what it reports.
 std::string job_text(const analysis::JobAnswer& job);
 // Jobs of a scheduler alone, as they were read.
+std::string told_nodes_table(const std::vector<schedulers::Node>& nodes);
 std::string told_jobs_table(const std::vector<schedulers::Job>& jobs);
 
 }  // namespace flopsight::views

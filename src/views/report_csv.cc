@@ -1,21 +1,9 @@
+#include "base/csv.h"
 #include "base/json.h"
 #include "views/report_views.h"
 
 namespace flopsight::views {
 namespace {
-
-void add_text(std::string& out, std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-    out += text;
-    return;
-  }
-  out += '"';
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  out += '"';
-}
 
 void add_number(std::string& out, const std::optional<double>& value) {
   out += ',';
@@ -39,7 +27,7 @@ std::string report_csv(const analysis::Report& report) {
       "coverage_ratio,cost_usd,cost_lost_usd,cost_unmeasured_usd,absent_reason\n";
   for (const analysis::Group& group : report.groups) {
     for (const auto& [name, value] : group.key) {
-      if (value) add_text(out, *value);
+      if (value) out += base::csv_cell(*value);
       out += ',';
     }
     const analysis::Summary& s = group.summary;

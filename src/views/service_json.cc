@@ -46,6 +46,11 @@ Object job_object(const analysis::JobAnswer& job) {
   out.emplace_back("last", units::to_rfc3339(job.last));
   out.emplace_back("models", strings(job.models));
   add_summary(out, job.summary);
+  if (job.gpu_count_unknown) {
+    for (auto& [name, value] : out) {
+      if (name == "gpu_count") value = Value();
+    }
+  }
   add_tile(out, job.summary);
   out.emplace_back("gpu_count_told", job.gpu_count_told ? Value(*job.gpu_count_told) : Value());
   out.emplace_back("ofu_ratio_min", job.spread.ofu_ratio_min);

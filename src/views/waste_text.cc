@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/csv.h"
 #include "base/html.h"
 #include "base/text.h"
 #include "views/text_table.h"
@@ -35,19 +36,6 @@ std::string markdown(std::string_view text) {
 }
 
 std::string html(std::string_view text) { return base::html_escaped(base::printable(text, 200)); }
-
-// A cell of CSV; a text that a spreadsheet would take for a formula is one in quotes after an apostrophe.
-std::string csv(std::string_view text) {
-  std::string value = base::printable(text, 1000);
-  if (!value.empty() && std::string_view("=+-@").find(value[0]) != std::string_view::npos) value.insert(0, "'");
-  if (value.find_first_of(",\"\n") == std::string::npos) return value;
-  std::string out = "\"";
-  for (const char c : value) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
 
 std::string name_of(const WasteRow& row, analysis::WasteBy by, Escape escape) {
   if (row.key.empty()) return "total";
@@ -188,12 +176,12 @@ std::string waste_csv(const WasteAccount& account) {
   };
   for (const WasteRow& row : account.rows) {
     std::string key;
-    for (const auto& [name, value] : row.key) key += (key.empty() && name == row.key.front().first ? "" : ",") + csv(value.value_or(""));
+    for (const auto& [name, value] : row.key) key += (key.empty() && name == row.key.front().first ? "" : ",") + base::csv_cell(value.value_or(""));
     out += key + fmt::format(",{},{},{}", row.job_count, number(row.ofu_ratio), number(row.gpu_hours.allocated()));
     amounts(&row.gpu_hours);
     amounts(row.usd ? &*row.usd : nullptr);
     out += "," + (row.attainable ? number(row.attainable->gpu_hours_lost) : "") + "," +
-           (row.attainable ? number(row.attainable->usd_lost) : "") + "," + (row.attainable ? csv(row.attainable->reference) : "") + "\n";
+           (row.attainable ? number(row.attainable->usd_lost) : "") + "," + (row.attainable ? base::csv_cell(row.attainable->reference) : "") + "\n";
   }
   return out;
 }

@@ -18,6 +18,7 @@
 #include "store/store.h"
 #include "views/jobs_table.h"
 #include "views/service_json.h"
+#include "wire/gzip.h"
 
 namespace flopsight::app {
 namespace {
@@ -27,6 +28,7 @@ using base::json::Array;
 using base::json::Object;
 
 constexpr std::size_t kProblemsShown = 10;
+constexpr std::size_t kInflatedBytesMax = std::size_t{1} << 30;  // of a compressed file
 
 int fail(const base::Error& error, const Env& env) {
   env.err << "flopsight jobs: " << base::printable(error.message, 2'000) << "\n";
@@ -38,7 +40,12 @@ base::Status read_all(const JobsArguments& a, const base::Zone* zone, schedulers
   options.cluster = a.cluster;
   options.zone = zone;
   for (const std::string& file : a.files) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(file));
+    FLOPSIGHT_ASSIGN_OR_RETURN(std::string text, base::read_file(file));
+    if (wire::looks_like_gzip(text)) {
+      auto inflated = wire::gunzip(text, kInflatedBytesMax);
+      if (!inflated.ok()) return inflated.error().within(file);
+      text = std::move(inflated).value();
+    }
     FLOPSIGHT_ASSIGN_OR_RETURN(schedulers::Parsed parsed, read_jobs(file, text, options));
     all.jobs.insert(all.jobs.end(), std::make_move_iterator(parsed.jobs.begin()), std::make_move_iterator(parsed.jobs.end()));
     all.nodes.insert(all.nodes.end(), std::make_move_iterator(parsed.nodes.begin()), std::make_move_iterator(parsed.nodes.end()));
@@ -59,6 +66,22 @@ void say_problems(const schedulers::Parsed& parsed, const Env& env) {
   if (parsed.problem_count > kProblemsShown) {
     env.err << "flopsight jobs: and " << parsed.problem_count - kProblemsShown << " more that could not be read\n";
   }
+}
+
+base::json::Value count_or_null(const std::optional<std::uint32_t>& count) {
+  return count ? base::json::Value(static_cast<double>(*count)) : base::json::Value();
+}
+
+// Jobs of which it stays unknown how many GPUs they held, where none of them says it: the cluster does not count GPUs.
+void say_uncounted(const schedulers::Parsed& parsed, const Env& env) {
+  std::size_t started = 0, uncounted = 0;
+  for (const schedulers::Job& job : parsed.jobs) {
+    started += job.start ? 1U : 0U;
+    uncounted += job.start && !job.gpu_count ? 1U : 0U;
+  }
+  if (uncounted == 0 || uncounted < started) return;
+  env.err << "flopsight jobs: of none of the " << started << " jobs the number of GPUs is known; Slurm counts them with AccountingStorageTRES=gres/gpu, and `scontrol show job -d` "
+             "says those of running jobs\n";
 }
 
 // Where no service does it: what is stored and was nobody's becomes the GPU time of these jobs.
@@ -91,6 +114,7 @@ int run_import(const JobsArguments& a, const Env& env) {
   schedulers::Parsed parsed;
   if (const base::Status read = read_all(a, zone ? &*zone : nullptr, parsed); !read.ok()) return fail(read.error(), env);
   say_problems(parsed, env);
+  say_uncounted(parsed, env);
   store::JobBook::Put put;
   double attributed_gpu_hours = 0;
   if (!a.dry_run) {
@@ -111,11 +135,16 @@ int run_import(const JobsArguments& a, const Env& env) {
   if (a.json) {
     Array jobs;
     for (const schedulers::Job& job : parsed.jobs) jobs.push_back(schedulers::to_json(job));
+    Array nodes;
+    for (const schedulers::Node& node : parsed.nodes) {
+      nodes.emplace_back(Object{{"name", node.name}, {"state", node.state}, {"gpu_count", count_or_null(node.gpu_count)}, {"gpu_count_used", count_or_null(node.gpu_count_used)}});
+    }
     Array problems;
     for (const schedulers::Problem& problem : parsed.problems) {
       problems.emplace_back(Object{{"where", problem.where}, {"what", problem.what}});
     }
     env.out << base::json::dump(Object{{"jobs", std::move(jobs)},
+                                       {"nodes", std::move(nodes)},
                                        {"kept", !a.dry_run},
                                        {"added", put.added},
                                        {"changed", put.changed},
@@ -129,11 +158,13 @@ int run_import(const JobsArguments& a, const Env& env) {
     return kExitDone;
   }
   if (a.dry_run) {
-    env.out << views::told_jobs_table(parsed.jobs);
+    if (!parsed.jobs.empty() || parsed.nodes.empty()) env.out << views::told_jobs_table(parsed.jobs);
+    if (!parsed.nodes.empty()) env.out << (parsed.jobs.empty() ? "" : "\n") << views::told_nodes_table(parsed.nodes);
     return kExitDone;
   }
   env.out << parsed.jobs.size() << " jobs read: " << put.added << " new, " << put.changed << " changed, " << put.unchanged
           << " known already, " << put.not_started << " not started yet\n";
+  if (!parsed.nodes.empty()) env.out << parsed.nodes.size() << " hosts read\n";
   if (attributed_gpu_hours > 0) {
     env.out << base::json::number_text(std::round(attributed_gpu_hours * 100) / 100) << " GPU-hours of the store that were nobody's are theirs now\n";
   }

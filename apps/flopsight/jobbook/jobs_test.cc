@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "test_support.h"
+#include "wire/gzip.h"
 
 namespace flopsight::app {
 namespace {
@@ -105,6 +106,52 @@ TEST(Jobs, are_listed_and_reported_where_no_sample_ever_came) {
     EXPECT_EQ(answer.exit_code, 0) << answer.err;
     EXPECT_THAT(answer.out, HasSubstr("4 told"));
   }
+}
+
+TEST(Jobs, of_an_unknown_number_of_gpus_are_listed_with_the_reason) {
+  const test::TempFolder folder;
+  const std::string store = folder.path() + "/s";
+  const std::string sacct = folder.write("sacct.txt", "JobIDRaw|State|Start|End|NodeList\n7|COMPLETED|2026-11-29T10:10:00|2026-11-29T10:40:00|n1\n");
+  const test::Answer import = run_program({"jobs", "import", "--store", store, "--zone", "UTC", sacct});
+  EXPECT_THAT(import.err, HasSubstr("no column AllocTRES"));
+  EXPECT_THAT(import.err, HasSubstr("of none of the 1 jobs the number of GPUs is known"));
+  const std::vector<std::string> window = {"--store", store, "--start", "2026-11-29T10:00:00Z", "--end", "2026-11-29T11:00:00Z"};
+  const auto in_window = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), window.begin(), window.end());
+    return run_program(arguments);
+  };
+  EXPECT_THAT(in_window({"jobs", "list"}).out, HasSubstr("\n7 "));
+  EXPECT_THAT(in_window({"jobs", "show", "7"}).out, HasSubstr("not known: its scheduler did not say how many"));
+  const auto json = base::json::parse(in_window({"jobs", "list", "--format", "json"}).out);
+  ASSERT_TRUE(json.ok());
+  const base::json::Value& job = json->find("jobs")->as_array()->at(0);
+  EXPECT_TRUE(job.find("gpu_count")->is_null());
+  EXPECT_TRUE(job.find("gpu_hours_allocated")->is_null());
+  EXPECT_EQ(*json->find("quality")->as_array()->at(0).find("code")->as_string(), "held_number_unknown");
+}
+
+TEST(Jobs, a_task_of_an_array_answers_to_the_name_that_squeue_gives_it) {
+  const test::TempFolder folder;
+  const std::string store = folder.path() + "/s";
+  const std::string sacct = folder.write("sacct.txt", "JobIDRaw|JobID|State|Start|End|AllocTRES|NodeList\n"
+                                                      "703|700_3|COMPLETED|2026-11-29T10:10:00|2026-11-29T10:40:00|gres/gpu=2|n1\n");
+  ASSERT_EQ(run_program({"jobs", "import", "--store", store, "--cluster", "c1", "--zone", "UTC", sacct}).exit_code, 0);
+  for (const char* id : {"700_3", "700_3@c1", "703"}) {
+    const test::Answer answer = run_program({"jobs", "show", "--store", store, "--start", "2026-11-29T10:00:00Z", "--end", "2026-11-29T11:00:00Z", id});
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    EXPECT_THAT(answer.out, testing::StartsWith("703@c1\n"));
+  }
+  EXPECT_EQ(run_program({"jobs", "show", "--store", store, "--start", "2026-11-29T10:00:00Z", "--end", "2026-11-29T11:00:00Z", "700_4"}).exit_code, 2);
+}
+
+TEST(Jobs, a_compressed_file_is_read_and_hosts_are_shown) {
+  const test::TempFolder folder;
+  const std::string nodes = folder.write("nodes.gz", wire::gzip("NodeName=n1 State=IDLE Gres=gpu:a100:8 CfgTRES=cpu=8,gres/gpu=8\n"));
+  const test::Answer dry = run_program({"jobs", "import", "--dry-run", nodes});
+  EXPECT_EQ(dry.exit_code, 0) << dry.err;
+  EXPECT_THAT(dry.out, HasSubstr("n1"));
+  EXPECT_THAT(dry.out, HasSubstr("a100"));
+  EXPECT_THAT(run_program({"jobs", "import", "--store", folder.path() + "/s", nodes}).out, HasSubstr("1 hosts read\n"));
 }
 
 TEST(Jobs, texts_have_a_limit) {

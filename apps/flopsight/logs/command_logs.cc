@@ -70,7 +70,7 @@ void figures(std::ostream& out, const std::optional<double>& mfu_ratio, const st
 
 void table(std::ostream& out, const std::string& path, const Reported& reported) {
   out << base::printable(path) << '\n';
-  table_line(out, "format", reported.format.empty() ? "nothing matched" : reported.format);
+  table_line(out, "format", reported.format.empty() ? "nothing matched" : reported.runs.empty() ? reported.format : "several runs");
   table_line(out, "lines", std::to_string(reported.lines_total) + ", " + std::to_string(reported.lines_matched) + " matched");
   if (reported.nearest_miss) {
     table_line(out, "nearest miss", "line " + std::to_string(reported.nearest_miss->line) + ": " + reported.nearest_miss->text);

@@ -66,7 +66,7 @@ base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& h
                                                        units::Window window, FreeHosts& free_hosts,
                                                        samples::QualityLog& quality) {
   if (!held.gpu_seconds) {
-    if (held.is_mig && seen_gpu_seconds <= 0) quality.add("held_instances_not_placed", jobs::job_text(held.holder));
+    if (seen_gpu_seconds <= 0) quality.add(held.is_mig ? "held_instances_not_placed" : "held_number_unknown", jobs::job_text(held.holder));
     return std::optional<double>();
   }
   const double unseen_seconds = *held.gpu_seconds - seen_gpu_seconds;

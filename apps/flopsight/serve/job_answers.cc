@@ -91,7 +91,12 @@ void name_members(const Gathered& gathered, JobAnswer& answer) {
 // Its scheduler may have given it more GPUs than were seen.
 void count_told_gpus(JobAnswer& answer) {
   std::uint64_t count = 0;
-  for (const schedulers::Job& run : answer.runs) count = std::max<std::uint64_t>(count, run.gpu_count.value_or(0));
+  bool said = false;
+  for (const schedulers::Job& run : answer.runs) {
+    said |= run.gpu_count.has_value();
+    count = std::max<std::uint64_t>(count, run.gpu_count.value_or(0));
+  }
+  answer.gpu_count_unknown = !said && !answer.runs.empty() && answer.summary.gpu_count == 0;
   if (count <= answer.summary.gpu_count) return;
   answer.gpu_count_told = count;
   answer.summary.gpu_count = count;
@@ -105,6 +110,18 @@ std::string family_of(const JobAnswer& answer, const AnswerSettings& settings) {
   facts.models = answer.models;
   facts.gpu_count = answer.summary.gpu_count;
   return settings.families->family_of(facts);
+}
+
+// "700_3", as people, squeue and names of log files call task 3 of array 700, whose own id is another.
+void add_array_names(const std::vector<schedulers::Job>& runs, std::vector<samples::Holder>& holders) {
+  std::set<std::string> known;
+  for (const schedulers::Job& run : runs) {
+    if (!run.array_job_id || !run.array_task_id) continue;
+    samples::Holder holder;
+    holder.job = std::to_string(*run.array_job_id) + "_" + std::to_string(*run.array_task_id);
+    holder.name_space = run.cluster;
+    if (known.insert(holder.job).second) holders.push_back(std::move(holder));
+  }
 }
 
 // What is common to all jobs of one question.
@@ -153,18 +170,19 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
   for (const samples::Holder& member : gathered.members) {
     if (!is_same_job(member, gathered.cells.holder)) holders.push_back(member);
   }
+  add_array_names(answer.runs, holders);
   FLOPSIGHT_ASSIGN_OR_RETURN(answer.reported, q.jobs->reported_of(holders, q.window));
   return answer;
 }
 
-// Jobs that hold GPUs of which there is not one sample.
+// Jobs that hold GPUs of which there is not one sample, or an unknown number of them.
 void add_never_seen(const Question& q, const ToldTime& told, std::vector<Gathered>& rows) {
   std::set<const JobService::Held*> seen;
   for (const Gathered& row : rows) {
     for (const samples::Holder& member : row.members) seen.insert(told.of(member));
   }
   for (const JobService::Held& held : told.all()) {
-    const bool held_some = held.gpu_seconds ? *held.gpu_seconds > 0 : held.is_mig;
+    const bool held_some = !held.gpu_seconds || *held.gpu_seconds > 0;
     if (seen.contains(&held) || !held_some || !q.caller.sees(held.holder)) continue;
     Gathered& row = rows.emplace_back();
     row.cells.id = jobs::job_text(held.holder);
@@ -305,6 +323,10 @@ Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, cons
                                    units::Window window, const Caller& caller, samples::QualityLog& quality) {
   Question q{reader, jobs, settings, window, caller, quality, FreeHosts(reader, window)};
   FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(jobs, window));
+  if (jobs != nullptr) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<samples::Holder> task, jobs->task_of(id, window));
+    if (task) return answer_known_job(reader, jobs, settings, jobs::job_text(*task), window, caller, quality);
+  }
   const auto found = find_known_job(reader, jobs, settings, id, window, caller);
   if (!found.ok() && found.error().code != base::ErrorCode::kNotFound) return found.error();
   auto gathered = found.ok() ? gather_found(reader, *found, window) : gather_told(told, id, caller);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jobs/job_name.h"
 #include "training_logs/merge_steps.h"
 
 namespace flopsight::app {
@@ -181,6 +182,23 @@ jobs::Grouping::OwnerOf JobService::owner_of() const {
 std::uint64_t JobService::owners_version() const {
   const std::scoped_lock lock(mutex_);
   return owners_version_;
+}
+
+Result<std::optional<samples::Holder>> JobService::task_of(const std::string& text, units::Window window) {
+  const std::optional<samples::Holder> named = jobs::parse_job_text(text);
+  const std::size_t bar = named ? named->job.find('_') : std::string::npos;
+  if (bar == std::string::npos || bar == 0 || named->job.find_first_not_of("0123456789_") != std::string::npos) return std::optional<samples::Holder>();
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::ToldJob> told, book_->jobs(window, kRecordsMax));
+  for (const store::ToldJob& one : told) {
+    const schedulers::Job& job = one.job;
+    if (!job.array_job_id || !job.array_task_id || std::to_string(*job.array_job_id) + "_" + std::to_string(*job.array_task_id) != named->job) continue;
+    if (!named->name_space.empty() && named->name_space != job.cluster) continue;
+    samples::Holder holder;
+    holder.job = job.id;
+    holder.name_space = job.cluster;
+    return std::optional<samples::Holder>(std::move(holder));
+  }
+  return std::optional<samples::Holder>();
 }
 
 Result<std::vector<schedulers::Job>> JobService::runs_of(const samples::Holder& holder,

@@ -73,6 +73,8 @@ class JobService {
   };
   // Ascending by cluster and id.
   base::Result<std::vector<Held>> held(units::Window window);
+  // The job that `text` ("700_3", "700_3@alpha") names as a task of an array; nothing for other texts, and where none was told in the window.
+  base::Result<std::optional<samples::Holder>> task_of(const std::string& text, units::Window window);
   // Runs of a holder's job in the window, ascending by start; of the holder's cluster where it
   // names one.
   base::Result<std::vector<schedulers::Job>> runs_of(const samples::Holder& holder,
