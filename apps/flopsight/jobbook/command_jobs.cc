@@ -104,6 +104,30 @@ Result<double> attribute_stored(const std::string& folder, JobService& service) 
   return late.gpu_seconds() / 3600;
 }
 
+std::string import_json(const schedulers::Parsed& parsed, const store::JobBook::Put& put, bool kept, double attributed_gpu_hours) {
+  Array jobs;
+  for (const schedulers::Job& job : parsed.jobs) jobs.push_back(schedulers::to_json(job));
+  Array nodes;
+  for (const schedulers::Node& node : parsed.nodes) {
+    nodes.emplace_back(Object{{"name", node.name}, {"state", node.state}, {"gpu_count", count_or_null(node.gpu_count)}, {"gpu_count_used", count_or_null(node.gpu_count_used)}});
+  }
+  Array problems;
+  for (const schedulers::Problem& problem : parsed.problems) {
+    problems.emplace_back(Object{{"where", problem.where}, {"what", problem.what}});
+  }
+  return base::json::dump(Object{{"jobs", std::move(jobs)},
+                                     {"nodes", std::move(nodes)},
+                                     {"kept", kept},
+                                     {"added", put.added},
+                                     {"changed", put.changed},
+                                     {"unchanged", put.unchanged},
+                                     {"not_started", put.not_started},
+                                     {"attributed_gpu_hours", attributed_gpu_hours},
+                                     {"steps_skipped", static_cast<std::uint64_t>(parsed.steps_skipped)},
+                                     {"problem_count", static_cast<std::uint64_t>(parsed.problem_count)},
+                                     {"problems", std::move(problems)}});
+}
+
 int run_import(const JobsArguments& a, const Env& env) {
   std::optional<base::Zone> zone;
   if (!a.zone.empty()) {
@@ -133,28 +157,7 @@ int run_import(const JobsArguments& a, const Env& env) {
             << put.first_ambiguous << "); --cluster says whose they are\n";
   }
   if (a.json) {
-    Array jobs;
-    for (const schedulers::Job& job : parsed.jobs) jobs.push_back(schedulers::to_json(job));
-    Array nodes;
-    for (const schedulers::Node& node : parsed.nodes) {
-      nodes.emplace_back(Object{{"name", node.name}, {"state", node.state}, {"gpu_count", count_or_null(node.gpu_count)}, {"gpu_count_used", count_or_null(node.gpu_count_used)}});
-    }
-    Array problems;
-    for (const schedulers::Problem& problem : parsed.problems) {
-      problems.emplace_back(Object{{"where", problem.where}, {"what", problem.what}});
-    }
-    env.out << base::json::dump(Object{{"jobs", std::move(jobs)},
-                                       {"nodes", std::move(nodes)},
-                                       {"kept", !a.dry_run},
-                                       {"added", put.added},
-                                       {"changed", put.changed},
-                                       {"unchanged", put.unchanged},
-                                       {"not_started", put.not_started},
-                                       {"attributed_gpu_hours", attributed_gpu_hours},
-                                       {"steps_skipped", static_cast<std::uint64_t>(parsed.steps_skipped)},
-                                       {"problem_count", static_cast<std::uint64_t>(parsed.problem_count)},
-                                       {"problems", std::move(problems)}})
-            << "\n";
+    env.out << import_json(parsed, put, !a.dry_run, attributed_gpu_hours) << "\n";
     return kExitDone;
   }
   if (a.dry_run) {
