@@ -305,6 +305,31 @@ TEST(Suspects, shares_of_clock_and_kernels_add_up_and_what_coincides_is_first) {
   EXPECT_NEAR(*suspects[1].explained_ratio + *suspects[2].explained_ratio, 1, 1e-9);
 }
 
+// A job at full level, and at a quarter of it for so many minutes; its regression.
+Finding regression_after(int minutes, std::span<const LabelChange> changes = {}) {
+  JobDetector detector("job");
+  for (std::int64_t minute = 0; minute < 120 + minutes; ++minute) {
+    MinutePoint point = working(minute);
+    if (minute >= 120) *point.ofu_ratio /= 4;
+    detector.add(point, {});
+  }
+  const auto found = detector.findings(kNames, {}, changes);
+  EXPECT_EQ(found.size(), 1U);
+  return found.at(0);
+}
+
+TEST(Job, what_may_be_an_evaluation_is_information_unless_a_label_changed_with_it) {
+  const Finding young = regression_after(5);
+  EXPECT_EQ(young.kind, FindingKind::kRegression);
+  EXPECT_EQ(young.severity, Severity::kInfo);
+  EXPECT_NE(young.text.find("it may be an evaluation, if it ends within 20 minutes"), std::string::npos) << young.text;
+  const Finding lasting = regression_after(21);
+  EXPECT_EQ(lasting.severity, Severity::kCritical);
+  EXPECT_EQ(lasting.text.find("evaluation"), std::string::npos) << lasting.text;
+  const std::vector<LabelChange> changes = {{at(119), "image", "v1", "v2"}};
+  EXPECT_EQ(regression_after(5, changes).severity, Severity::kCritical);
+}
+
 TEST(Job, a_family_finding_needs_an_hour_of_work) {
   JobDetector detector("job");
   const std::vector<double> others = {0.60, 0.61, 0.59, 0.60, 0.62};

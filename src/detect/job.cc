@@ -1,5 +1,7 @@
 #include "detect/job.h"
 
+#include <algorithm>
+
 #include "base/median.h"
 #include "detect/words_internal.h"
 
@@ -17,6 +19,11 @@ Finding begin(FindingKind kind, const std::string& job, units::Instant first, un
   out.first = first;
   out.last = last;
   return out;
+}
+
+// With a slow GPU or a changed label: evaluations have neither.
+bool coincides(const std::vector<Suspect>& suspects) {
+  return std::any_of(suspects.begin(), suspects.end(), [](const Suspect& suspect) { return !suspect.explained_ratio; });
 }
 
 }  // namespace
@@ -48,9 +55,11 @@ Finding JobDetector::regression_finding(const Regression& open, std::vector<Find
   std::vector<MinutePoint> history(regression_.history().begin(), regression_.history().end());
   for (const MinutePoint& point : history) out.series.push_back({point.start, *point.ofu_ratio});
   out.suspects = rank_suspects(history, open.first, gpu_findings, changes);
+  if (open.may_be_evaluation && !coincides(out.suspects)) out.severity = Severity::kInfo;
   out.cost = open.cost;
   out.text = "OFU fell from " + percent(open.before_ofu_ratio) + " to " + percent(open.after_ofu_ratio) + " at " +
              units::to_rfc3339(open.first) + "; " + in_words("%.1f", open.cost.value) + " GPU-hours lost since";
+  if (out.severity == Severity::kInfo) out.text += "; it may be an evaluation, if it ends within " + std::to_string(kEvaluationMinutesMax) + " minutes of work";
   return out;
 }
 

@@ -147,6 +147,7 @@ void RegressionDetector::see_dip(const MinutePoint& point, double below) {
     if (dip_.minutes == 0) dip_ = Dip{point.start, 0, 0};
     dip_.depth_log_ratio += (below - dip_.depth_log_ratio) / (dip_.minutes + 1);
     ++dip_.minutes;
+    if (open_ && dip_.minutes > kEvaluationMinutesMax) open_->may_be_evaluation = false;
     return;
   }
   if (dip_.minutes >= kDipMinutesMin && dip_.minutes <= kDipMinutesMax) {
@@ -165,6 +166,10 @@ bool RegressionDetector::looks_like_before() const {
     longest = std::max(longest, dip.minutes);
   }
   return alike >= 2 && dip_.minutes <= kDipLastingFactor * longest + 1;
+}
+
+bool RegressionDetector::had_dip_within_a_day(units::Instant now) const {
+  return !dips_.empty() && now - dips_.back().start <= units::Seconds(86'400);
 }
 
 bool RegressionDetector::close_block() {
@@ -268,6 +273,7 @@ void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool
     blocks_before_ = blocks_;
     while (!blocks_before_.empty() && blocks_before_.back().number >= chart.onset_block) blocks_before_.pop_back();
     open_->first = history_[split].start;
+    open_->may_be_evaluation = !slow_chart && (blocks_.size() < kBlocksMax || had_dip_within_a_day(point.start));
   }
   open_->found = open_->last = point.start;
   open_->slow_chart = slow_chart;

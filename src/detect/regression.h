@@ -16,6 +16,9 @@
 // What is no evidence: minutes that were not measured; pauses, in which OFU is under a tenth of the baseline (checkpoints, restarts: stall.h
 // looks at those); jobs that pause more than a quarter of the time, are shared, or deliver under kLevelMin. Evaluations and slow checkpoints
 // come again: a fall that looks like two or more of the last day (as deep, at least four minutes) is called only when it lasts longer than they did.
+// The first two cannot be told from a fall before they end. A call of the fast chart is therefore marked as one that may be an evaluation, in a job
+// of which less than 12 hours of work were seen, or that had a fall in the last day that ended by itself, until it has lasted
+// kEvaluationMinutesMax minutes of work.
 // Jobs with a daily load (inference) are compared with the same time of the day before, when the options say so: charts and baseline
 // are of the difference, and the first day concludes nothing.
 //
@@ -42,6 +45,7 @@ struct RegressionOptions {
 
 inline constexpr double kLevelMin = 0.02;  // OFU of a baseline
 inline constexpr std::size_t kHistoryMinutes = 120;
+inline constexpr int kEvaluationMinutesMax = 20;  // assumed: evaluations are not longer
 
 struct Regression {
   units::Instant first;  // the moment
@@ -54,6 +58,7 @@ struct Regression {
   double confidence_ratio = 0;
   units::GpuHours cost;  // not delivered since, as time at the level before; pauses are not counted
   bool slow_chart = false;
+  bool may_be_evaluation = false;  // it is called, and may yet end by itself
 
   double size_ratio() const { return after_ofu_ratio / before_ofu_ratio; }
 };
@@ -91,6 +96,7 @@ class RegressionDetector {
   bool is_pause(double ofu_ratio) const;
   bool add_minute(const MinutePoint& point, double below);
   void see_dip(const MinutePoint& point, double below);
+  bool had_dip_within_a_day(units::Instant now) const;
   bool looks_like_before() const;
   bool close_block();
   bool score_block(const Block& block);

@@ -196,6 +196,61 @@ TEST(Regression, evaluations_that_look_like_a_fall_are_known_after_two_and_one_t
   EXPECT_EQ(hand.calls, 3);
 }
 
+TEST(Regression, a_fall_of_a_job_seen_for_less_than_twelve_hours_may_be_an_evaluation_for_twenty_minutes) {
+  Hand hand;
+  hand.run(120, 0.4);
+  hand.run(4, 0.16);
+  ASSERT_TRUE(hand.detector.open());
+  EXPECT_TRUE(hand.detector.open()->may_be_evaluation);
+  hand.run(16, 0.16);
+  EXPECT_TRUE(hand.detector.open()->may_be_evaluation);
+  hand.run(1, 0.16);
+  EXPECT_FALSE(hand.detector.open()->may_be_evaluation);
+}
+
+TEST(Regression, a_fall_of_a_job_that_had_none_in_twelve_hours_is_no_evaluation_and_after_one_that_ended_it_may_be) {
+  Hand hand;
+  hand.run(12 * 60 + 5, 0.4);
+  hand.run(4, 0.16);
+  ASSERT_TRUE(hand.detector.open());
+  EXPECT_FALSE(hand.detector.open()->may_be_evaluation);
+  hand.run(60, 0.4);
+  EXPECT_FALSE(hand.detector.open());
+  hand.run(4, 0.16);
+  ASSERT_TRUE(hand.detector.open());
+  EXPECT_TRUE(hand.detector.open()->may_be_evaluation);
+}
+
+// Half as long again as the longest that test_noise.h assumes, and so deep that they are called.
+TEST(Regression, deep_evaluations_are_called_as_what_they_may_be) {
+  const int days = job_days(100);
+  int called = 0, told_as_more = 0;
+  for (int day = 0; day < days; ++day) {
+    const auto seed = static_cast<std::uint64_t>(day) + 5'000'000;
+    NoisyJob job(seed, false);
+    test::Draws draws(seed);
+    const double every = draws.between(60, 240), minutes = draws.between(6, 15), left_ratio = draws.between(0.3, 0.5);
+    RegressionDetector detector;
+    double next = every;
+    bool told = false;
+    for (std::int64_t number = 0; number < 1440; ++number) {
+      MinutePoint point = job.minute(number);
+      const auto now = static_cast<double>(number);
+      if (now >= next && now < next + minutes && point.ofu_ratio) *point.ofu_ratio *= left_ratio;
+      if (now >= next + minutes) next += every;
+      called += detector.add(point) ? 1 : 0;
+      const bool tells = detector.open() && !detector.open()->may_be_evaluation;
+      told_as_more += tells && !told ? 1 : 0;
+      told = tells;
+    }
+  }
+  RecordProperty("job_days", days);
+  RecordProperty("called", called);
+  RecordProperty("told_as_more_than_a_possible_evaluation", told_as_more);
+  EXPECT_GT(called, days);
+  EXPECT_LE(told_as_more, days / 5);
+}
+
 TEST(Regression, too_little_past_concludes_nothing) {
   Hand hand;
   hand.run(15, 0.4);
