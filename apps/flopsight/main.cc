@@ -1,12 +1,26 @@
 #include <chrono>
 #include <iostream>
+#include <new>
+#include <string_view>
 
 #include <unistd.h>
 
 #include "run.h"
 
+namespace {
+
+// In any thread, and without needing memory itself. What was acknowledged is durable already.
+void out_of_memory() {
+  constexpr std::string_view kLine = "flopsight: out of memory, expected less input or a higher limit on memory\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
+  _exit(flopsight::app::kExitUsage);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace std::chrono;
+  std::set_new_handler(out_of_memory);
   std::ios::sync_with_stdio(false);
   const flopsight::app::Env env{
       std::cout, std::cerr,

@@ -1,6 +1,7 @@
 #pragma once
 // A file read and parsed; the parser's mistake with the path in front.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,9 +10,12 @@
 
 namespace flopsight::app {
 
+// What people write by hand or a script for them: prices, jobs, rules.
+inline constexpr std::size_t kParsedFileBytesMax = std::size_t{256} << 20;
+
 template <typename T>
 base::Result<T> parse_file(const std::string& path, base::Result<T> (*parse)(std::string_view)) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path, kParsedFileBytesMax));
   return parse(text).within(path);
 }
 

@@ -3,6 +3,7 @@ credentials and certificates, right and wrong, at a proxy in front of a real ser
 """
 
 import base64
+import gzip
 import http.server
 import os
 import shutil
@@ -16,7 +17,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(__file__))
-from fleet import SECONDS, report, run_report, standard_fleet, window
+from fleet import BINARY, SECONDS, report, run_report, standard_fleet, window
 from servers import POLL_SECONDS, Prometheus, Series, VictoriaMetrics, free_port
 
 SECRET = "s3cret-Word"
@@ -83,6 +84,20 @@ class ReportFails(unittest.TestCase):
             self.assertIn(text, run.stderr)
         self.assertNotIn(SECRET, run.stderr)
         return run.stderr
+
+
+class TooLittleMemory(unittest.TestCase):
+    def test_it_is_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "large.prom.gz")
+            with gzip.open(path, "wb", compresslevel=1) as file:
+                for _ in range(400):
+                    file.write(b"# nothing\n" * 100_000)
+            done = subprocess.run(["prlimit", f"--as={200 << 20}", BINARY, "report", "--file", path], capture_output=True, text=True,
+                                  timeout=120, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("out of memory", done.stderr)
 
 
 class NoAnswer(ReportFails):

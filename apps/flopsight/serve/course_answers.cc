@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
 #include "base/text.h"
 #include "jobs/job_name.h"
 #include "rollups/stored.h"
+#include "serve/held_time.h"
 #include "serve/job_answers.h"
 
 namespace flopsight::app {
@@ -186,21 +188,46 @@ Result<std::vector<analysis::GpuCourse>> answer_gpu_courses(store::Reader& reade
   return out;
 }
 
+namespace {
+
+struct JobNames {
+  std::map<std::string, std::string> jobs;  // and whose they are
+  std::set<std::string> users, teams;
+};
+
+// Of jobs that were measured, and of those of which schedulers told and nobody has a sample.
+Result<JobNames> names_of_jobs(store::Reader& reader, const AnswerSettings& settings, JobService* jobs,
+                               const std::function<bool(const std::string&)>& is_wanted, units::Window window, const Caller& caller) {
+  JobNames out;
+  const auto note = [&](const samples::Holder& group) {
+    const std::string id = jobs::job_text(group);
+    if (is_wanted(id)) out.jobs.emplace(id, group.user);
+    if (!group.user.empty() && is_wanted(group.user)) out.users.insert(group.user);
+    if (!group.team.empty() && is_wanted(group.team)) out.teams.insert(group.team);
+  };
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, std::nullopt));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(jobs, window));
+  std::set<const JobService::Held*> measured;
+  for (const store::Member& member : members) {
+    if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
+    const samples::Holder& holder = reader.holder(member.job);
+    measured.insert(told.of(holder));
+    note(group_of(holder, jobs, settings));
+  }
+  for (const JobService::Held& held : told.all()) {
+    if (caller.sees(held.holder) && !measured.contains(&held)) note(held.holder);
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<std::vector<Match>> answer_search(store::Reader& reader, const AnswerSettings& settings, JobService* jobs,
                                          const std::string& text, units::Window window, std::size_t count, const Caller& caller) {
   const std::string wanted = base::to_lower(text);
   const auto has = [&](const std::string& name) { return base::to_lower(name).find(wanted) != std::string::npos; };
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, std::nullopt));
-  std::map<std::string, std::string> of_jobs;  // and whose they are
-  std::set<std::string> users, teams, models;
-  for (const store::Member& member : members) {
-    if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
-    const samples::Holder group = group_of(reader.holder(member.job), jobs, settings);
-    const std::string id = jobs::job_text(group);
-    if (has(id)) of_jobs.emplace(id, group.user);
-    if (!group.user.empty() && has(group.user)) users.insert(group.user);
-    if (!group.team.empty() && has(group.team)) teams.insert(group.team);
-  }
+  FLOPSIGHT_ASSIGN_OR_RETURN(const JobNames found, names_of_jobs(reader, settings, jobs, has, window, caller));
+  std::set<std::string> models;
   std::map<std::string, std::size_t> hosts;
   std::map<std::string, std::string> gpus;
   if (caller.sees_all()) {
@@ -233,9 +260,9 @@ Result<std::vector<Match>> answer_search(store::Reader& reader, const AnswerSett
   };
   const auto plain = [](const std::string& name) { return Match{"", name, ""}; };
   const auto pair = [](const auto& named) { return Match{"", named.first, named.second}; };
-  add("job", of_jobs, pair);
-  add("user", users, plain);
-  add("team", teams, plain);
+  add("job", found.jobs, pair);
+  add("user", found.users, plain);
+  add("team", found.teams, plain);
   add("host", hosts, [](const auto& host) {
     return Match{"", host.first, std::to_string(host.second) + (host.second == 1 ? " GPU" : " GPUs")};
   });

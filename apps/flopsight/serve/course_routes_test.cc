@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "schedulers/job.h"
 #include "serve/page.h"
 #include "serve/test_routes.h"
 
@@ -88,6 +89,27 @@ TEST_F(Routed, names_are_found_in_any_case_and_as_they_are_written) {
   EXPECT_THAT(found("%"), ElementsAre());
   EXPECT_THAT(found("00000003-aaaa"), ElementsAre("gpu GPU-00000003-aaaa-bbbb-cccc-000000000000"));
   EXPECT_THAT(found("h100"), ElementsAre("model H100-SXM5-80GB"));
+}
+
+TEST_F(Routed, what_only_a_scheduler_told_of_is_found_too) {
+  schedulers::Job job;
+  job.cluster = "c1";
+  job.id = "9001";
+  job.user = "zoe";
+  job.account = "vision";
+  job.start = now_ - units::Seconds(1'800);
+  job.gpu_count = 8;
+  job.allocations = {{.hosts = {"elsewhere"}, .gpu_indices = {}, .gpus_per_host = 8}};
+  ASSERT_TRUE(jobs_->tell({&job, 1}, now_).ok());
+  const auto found = [&](const std::string& text, const std::string& token = "") {
+    const test::Value answer = json("/api/v1/search", {{"q", text}}, token);
+    return test::count(answer, "matches") == 0 ? "" : test::text(answer, "matches.0.kind") + " " + test::text(answer, "matches.0.name");
+  };
+  EXPECT_EQ(found("9001"), "job 9001@c1");
+  EXPECT_EQ(found("ZOE"), "user zoe");
+  EXPECT_EQ(found("vision"), "team vision");
+  set(kTokens);
+  EXPECT_EQ(found("zoe", "alice-token-00001"), "");
 }
 
 TEST_F(Routed, what_a_limited_reader_may_not_see_is_in_no_course) {

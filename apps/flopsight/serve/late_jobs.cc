@@ -32,6 +32,15 @@ base::Status LateJobs::read_gpus(store::Store& store) {
   return {};
 }
 
+bool LateJobs::may_have_gpus(const schedulers::Job& job) const {
+  return std::any_of(job.allocations.begin(), job.allocations.end(), [&](const schedulers::Allocation& allocation) {
+    return std::any_of(allocation.hosts.begin(), allocation.hosts.end(),
+                       [&](const std::string& host) { return by_short_host_.contains(jobs::short_host(host)); }) ||
+           std::any_of(allocation.gpu_uuids.begin(), allocation.gpu_uuids.end(),
+                       [&](const std::string& uuid) { return by_uuid_.contains(samples::normalized_uuid(uuid)); });
+  });
+}
+
 // On which GPUs of the store the record says that its job was, while they were seen.
 void LateJobs::add_record(const jobs::JobRecord& record, units::Seconds slot) {
   std::set<std::size_t> places;
@@ -63,6 +72,8 @@ base::Status LateJobs::begin_batch(store::Store& store) {
     window.end = std::max({window.end, *late.job.start + units::Seconds(1), late.job.end.value_or(window.end)});
     keys.insert(late.job.key());
   }
+  // Where no GPU of theirs was ever seen, nothing can be given.
+  if (std::none_of(batch_.begin(), batch_.end(), [&](const store::ToldJob& late) { return may_have_gpus(late.job); })) return {};
   // With the others that were there, which may leave no choice.
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<JobService::Placed> placed, jobs_.placed(window));
   for (const JobService::Placed& one : placed) {

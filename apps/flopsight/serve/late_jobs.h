@@ -41,6 +41,7 @@ class LateJobs {
   };
   base::Status begin_batch(store::Store& store);
   base::Status read_gpus(store::Store& store);
+  bool may_have_gpus(const schedulers::Job& job) const;
   void add_record(const jobs::JobRecord& record, units::Seconds slot);
   base::Status do_unit(store::Store& store, const Unit& unit);
 

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "audit/told_model.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "jobs/job_name.h"
@@ -94,6 +95,8 @@ ServerResponse Routes::tell_model(const ServerRequest& request) {
   const std::string_view path = request.path;
   const std::string_view id = path.substr(kPrefix.size(), path.size() - kPrefix.size() - kSuffix.size());
   if (id.empty() || id.size() > kJobIdBytesMax || id.starts_with('@')) return failed(400, "the path has no job: expected /api/v1/jobs/ID/model");
+  if (request.body.size() > audit::kToldModelBytesMax)
+    return failed(413, "a model of " + std::to_string(request.body.size()) + " bytes, expected at most " + std::to_string(audit::kToldModelBytesMax));
   const store::ReportedKey key = key_of(id, "");
   samples::Holder holder;
   holder.job = key.job;

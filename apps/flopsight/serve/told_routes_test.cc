@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "audit/told_model.h"
 #include "serve/paths.h"
 #include "serve/routes.h"
 #include "serve/test_ingest.h"
@@ -173,6 +174,14 @@ TEST_F(Telling, is_counted_in_the_services_own_metrics) {
   EXPECT_THAT(page, HasSubstr("\nflopsight_steps_reported 3\n"));
   EXPECT_THAT(page, HasSubstr("\nflopsight_slurm_up 0\n"));
   EXPECT_THAT(page, HasSubstr("\nflopsight_slurm_polls_total 5\n"));
+}
+
+TEST_F(Telling, a_model_past_the_limit_is_for_the_sender_to_mend) {
+  const std::string model = "{\"config\": {}, \"note\": \"" + std::string(audit::kToldModelBytesMax, 'x') + "\"}";
+  const ServerResponse answer = post("/api/v1/jobs/a/model", model);
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_THAT(answer.body, HasSubstr("expected at most 262144"));
+  EXPECT_EQ(post("/api/v1/jobs/a/model", model.substr(0, audit::kToldModelBytesMax)).status, 400);  // as it is no JSON
 }
 
 TEST_F(Telling, only_who_may_write_may_tell) {
