@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/finding_mention.h"
 #include "analysis/report.h"
 #include "analysis/reported.h"
 #include "jobs/audit_finding.h"
@@ -37,6 +38,8 @@ struct SpreadAnswer {
   std::optional<double> ofu_ratio_max;
 };
 
+inline constexpr std::size_t kFindingsMentionedMax = 20;
+
 struct JobAnswer {
   std::string id;
   samples::Holder holder;
@@ -58,6 +61,8 @@ struct JobAnswer {
   std::optional<Reported> reported;
   std::string family;  // empty: none
   std::optional<jobs::AuditFinding> audit;  // of what it reports, where its model is known
+  std::vector<FindingMention> findings;     // that are open, the most severe first, kFindingsMentionedMax at most
+  std::uint64_t finding_count = 0;          // of all that are open
 };
 
 JobAnswer answer_job(const JobCells& cells, const rollups::FleetOptions& options, const Prices& prices,

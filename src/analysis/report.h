@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/finding_mention.h"
 #include "analysis/group_numbers.h"
 #include "analysis/mfu_comparison.h"
 #include "analysis/prices.h"
@@ -106,6 +107,9 @@ struct Report {
   std::vector<samples::QualityEntry> quality;
   std::vector<std::string> assumptions;
   std::optional<MfuComparison> mfu;  // where jobs reported theirs
+  // Open findings that cost most, and how many there are of all; nothing where findings are not kept.
+  std::optional<std::vector<FindingMention>> findings;
+  std::uint64_t finding_count = 0;
 };
 
 // How many GPUs jobs had by their scheduler, to groups of a report by job, user, team or namespace.

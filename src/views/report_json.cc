@@ -56,6 +56,10 @@ std::string report_json(const analysis::Report& report) {
   root.emplace_back("quality", quality_json(report.quality));
   root.emplace_back("assumptions", strings(report.assumptions));
   if (report.mfu) root.emplace_back("mfu", mfu_object(*report.mfu));
+  if (report.findings) {
+    root.emplace_back("finding_count", report.finding_count);
+    root.emplace_back("findings", findings_json(*report.findings));
+  }
   return base::json::dump(root) + "\n";
 }
 

@@ -64,6 +64,8 @@ Object job_object(const analysis::JobAnswer& job) {
   out.emplace_back("waterfall", waterfall_json(job.waterfall));
   out.emplace_back("reported", job.reported ? Value(reported_json(*job.reported)) : Value());
   out.emplace_back("audit_verdict", job.audit ? Value(job.audit->verdict) : Value());
+  out.emplace_back("finding_count", job.finding_count);
+  out.emplace_back("findings", findings_json(job.findings));
   out.emplace_back("family", text_or_null(job.family));
   out.emplace_back("members", strings(job.members));
   Array runs;

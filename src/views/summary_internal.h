@@ -20,6 +20,7 @@ base::json::Object gpu_json(const analysis::GpuRow& row);
 base::json::Array quality_json(const std::vector<samples::QualityEntry>& entries);
 base::json::Object window_json(const std::optional<units::Window>& window);
 
+base::json::Array findings_json(const std::vector<analysis::FindingMention>& findings);
 base::json::Object mfu_object(const analysis::MfuComparison& comparison);
 
 }  // namespace flopsight::views

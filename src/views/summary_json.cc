@@ -187,4 +187,19 @@ Object mfu_object(const analysis::MfuComparison& comparison) {
   return out;
 }
 
+base::json::Array findings_json(const std::vector<analysis::FindingMention>& findings) {
+  base::json::Array out;
+  for (const analysis::FindingMention& finding : findings) {
+    out.emplace_back(base::json::Object{{"id", finding.id},
+                                        {"kind", finding.kind},
+                                        {"severity", finding.severity},
+                                        {"state", finding.state},
+                                        {"job", text_or_null(finding.job)},
+                                        {"text", finding.text},
+                                        {"cost_gpu_hours", finding.cost_gpu_hours},
+                                        {"cost_usd", finding.cost_usd}});
+  }
+  return out;
+}
+
 }  // namespace flopsight::views

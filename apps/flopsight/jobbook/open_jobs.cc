@@ -13,6 +13,4 @@ base::Status open_jobs(const std::string& folder, OpenedJobs& opened) {
   return {};
 }
 
-Caller everybody() { return {"", true, true, true, {}, {}}; }
-
 }  // namespace flopsight::app

@@ -21,7 +21,4 @@ struct OpenedJobs {
 // `opened` must not move afterwards. Errors: of the folder or the book.
 base::Status open_jobs(const std::string& folder, OpenedJobs& opened);
 
-// Who may run the program on the folder may see all of it.
-Caller everybody();
-
 }  // namespace flopsight::app

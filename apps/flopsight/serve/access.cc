@@ -146,6 +146,11 @@ bool Caller::may(Role role) const {
   return false;
 }
 
+const Caller& everybody() {
+  static const Caller kAll{"", true, true, true, {}, {}};
+  return kAll;
+}
+
 bool Caller::sees(const samples::Holder& holder) const {
   const auto has = [](const std::vector<std::string>& list, const std::string& who) {
     return !who.empty() && std::find(list.begin(), list.end(), who) != list.end();

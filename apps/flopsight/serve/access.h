@@ -36,6 +36,9 @@ struct Caller {
   bool sees(const samples::Holder& holder) const;
 };
 
+// For the program's own questions, and whoever may run it on a folder.
+const Caller& everybody();
+
 class Access {
  public:
   // Texts of the files (empty: none), paths for messages. Errors: kInvalid with file and line.

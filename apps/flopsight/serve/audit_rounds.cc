@@ -16,11 +16,6 @@ constexpr std::size_t kJobsMax = 10'000;  // of a round; /metrics has a series f
 constexpr std::size_t kNotesMax = 100;
 constexpr auto kPause = std::chrono::seconds(5);
 
-const Caller& everybody_seen() {
-  static const Caller kAll{"", true, true, true, {}, {}};
-  return kAll;
-}
-
 }  // namespace
 
 void AuditRounds::stop() {
@@ -133,7 +128,7 @@ base::Status AuditRounds::look_at(store::Reader& reader, const Due& due, units::
     settings = *settings_;
   }
   samples::QualityLog unused;
-  const auto answered = answer_known_job(reader, &jobs_, settings, due.id, {now - kWindow, now}, everybody_seen(), unused);
+  const auto answered = answer_known_job(reader, &jobs_, settings, due.id, {now - kWindow, now}, everybody(), unused);
   // It reports, and neither a GPU of it was seen nor did a scheduler tell of it; or its id alone does not say which it is.
   if (!answered.ok()) {
     const bool is_unknown = answered.error().code == base::ErrorCode::kNotFound || answered.error().code == base::ErrorCode::kInvalid;
@@ -145,7 +140,7 @@ base::Status AuditRounds::look_at(store::Reader& reader, const Due& due, units::
   const bool is_due = !known.is_audited || !due.last || known.last != due.last || known.model != model->told || (now - known.audited).value >= kAuditAgain.value;
   if (!is_due) return {};
   known = {now, due.last, model->told, true};
-  auto finding = audits_.finding(reader, jobs_, settings, *answered, due.id, everybody_seen(), now);
+  auto finding = audits_.finding(reader, jobs_, settings, *answered, due.id, everybody(), now);
   if (!finding.ok()) {
     const std::scoped_lock lock(mutex_);
     ++failures_total_;

@@ -14,6 +14,8 @@
 #include "serve/delivery.h"
 #include "serve/audit_rounds.h"
 #include "serve/demo_fleet.h"
+#include "serve/finding_rounds.h"
+#include "serve/finding_settings.h"
 #include "serve/ingest.h"
 #include "serve/job_models.h"
 #include "serve/job_service.h"
@@ -263,6 +265,7 @@ class Service {
     auditing_->start([this](units::Instant now) { return ingest_->reader(now); }, env_.now);
     routes_->set_auditing([this] { return auditing_->health(); });
     routes_->set_model_told([this](const samples::Holder& holder) { auditing_->ask(holder); });
+    FLOPSIGHT_RETURN_IF_ERROR(look_for_findings());
     routes_->set_ready(true);
     return {};
   }
@@ -297,6 +300,7 @@ class Service {
     say(env_, "stopping");
     routes_->set_ready(false);
     server_->stop();
+    looking_->stop();
     auditing_->stop();
     demo_.reset();
     own_gpus_.reset();
@@ -315,6 +319,17 @@ class Service {
     const std::int64_t slot = std::llround(c.rollup_slot.value * 1000);
     const std::int64_t delay = std::llround((slot_wait(c).value + c.scrape_interval.value + 5) * 1000);
     return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
+  }
+
+  base::Status look_for_findings() {
+    FLOPSIGHT_ASSIGN_OR_RETURN(findings_, FindingService::open(loaded_.config.store, book_options(loaded_.config),
+                                                               {false, loaded_.config.limits_findings_kept}, env_.now()));
+    if (!findings_->damage().empty()) say(env_, findings_->damage());
+    looking_ = std::make_unique<FindingRounds>(*ingest_, *jobs_, *findings_, route_settings(loaded_).answers, finding_options(loaded_.config));
+    looking_->set_audits([this] { return auditing_->health().findings; });
+    routes_->set_findings(findings_.get(), [this] { return looking_->health(); });
+    looking_->start(env_.now);
+    return {};
   }
 
   // A piece of what was closed before its job was told of. True: there is more.
@@ -383,6 +398,7 @@ class Service {
     telling_->keep_reported(now);
     for (const std::string& note : telling_->take_notes()) say(env_, note);
     for (const std::string& note : auditing_->take_notes()) say(env_, note);
+    for (const std::string& note : looking_->take_notes()) say(env_, note);
     const base::Status flushed = ingest_->flush(now);
     const std::string trouble = flushed.ok() ? "" : flushed.error().message;
     // Once, not every minute.
@@ -432,10 +448,12 @@ class Service {
     if (const base::Status jobs = read_jobs_file(); !jobs.ok()) say(env_, "jobs file not read: " + jobs.error().message);
     routes_->replace(route_settings(loaded_));
     auditing_->replace(route_settings(loaded_).answers);
+    findings_->set_options(book_options(loaded_.config));
+    looking_->replace(route_settings(loaded_).answers, finding_options(loaded_.config));
     ingest_->set_retention({loaded_.config.retention_fine, loaded_.config.retention_middle,
                             loaded_.config.retention_coarse, loaded_.config.retention_bytes});
     scraping_->reload(loaded_.config);
-    say(env_, "configuration reloaded: users, tokens, certificates, prices, attainable shares, jobs file, models, groups, families, retention, query limits, "
+    say(env_, "configuration reloaded: users, tokens, certificates, prices, attainable shares, jobs file, models, groups, families, findings, retention, query limits, "
                "scrape targets");
   }
 
@@ -451,6 +469,8 @@ class Service {
   std::string late_trouble_;
   std::unique_ptr<Telling> telling_;
   std::unique_ptr<AuditRounds> auditing_;
+  std::unique_ptr<FindingService> findings_;
+  std::unique_ptr<FindingRounds> looking_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Delivery> delivery_;
   std::unique_ptr<ScrapeService> scraping_;

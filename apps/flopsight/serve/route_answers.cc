@@ -40,4 +40,11 @@ ServerResponse failed(const base::Error& error) {
   return failed(500, "");
 }
 
+ServerResponse not_kept(const base::Error& error) {
+  ServerResponse response =
+      error.code == base::ErrorCode::kLimit ? failed(503, error.message) : failed(error);
+  if (response.status == 503) response.headers.emplace_back("Retry-After", "60");
+  return response;
+}
+
 }  // namespace flopsight::app

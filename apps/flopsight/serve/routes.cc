@@ -137,8 +137,13 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
   const auto caller = settings.access->caller(request);
   if (!caller) return unauthorized(*settings.access, false);
   if (!caller->may(*rule->role)) return unauthorized(*settings.access, true);
-  if (request.method == "POST" && is_of_another_site(request)) return failed(403, "sent by the page of another site");
+  const bool is_change = request.method == "POST" || request.method == "DELETE";
+  if (is_change && is_of_another_site(request)) return failed(403, "sent by the page of another site");
   if (request.path == "/api/v1/write") return write(request);
+  if (request.path.starts_with("/api/v1/findings") || request.path.starts_with("/api/v1/silences")) {
+    if (findings_ == nullptr) return failed(404, "findings are not kept here");
+    if (is_change) return change(request, *caller);
+  }
   if (request.method == "POST") {
     return request.path == "/api/v1/jobs" ? tell_jobs(request) : request.path.ends_with("/model") ? tell_model(request) : tell_mfu(request);
   }
@@ -176,6 +181,7 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
     inputs.server = server_counters_();
     if (telling_) inputs.telling = telling_();
     if (auditing_) inputs.auditing = auditing_();
+    count_findings(inputs);
     if (const auto models = jobs_.book().models_total(); models.ok()) inputs.models_told = *models;
     if (const auto counts = jobs_.book().counts(); counts.ok()) std::tie(inputs.jobs_told, inputs.steps_reported) = *counts;
     {
@@ -196,6 +202,9 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
   if (request.path == "/api/v1/gpus") return all_gpus(request, settings, caller);
   if (request.path == "/api/v1/gpus/series") return gpu_series(request, settings, caller);
   if (request.path == "/api/v1/search") return search(request, settings, caller);
+  if (request.path == "/api/v1/findings") return findings(request, settings, caller);
+  if (request.path == "/api/v1/silences") return silences(request, settings, caller);
+  if (request.path.starts_with("/api/v1/findings/")) return finding(request, caller);
   return job(request, settings, caller);
 }
 
@@ -216,6 +225,7 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
   auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller, &jobs_);
   if (!report.ok()) return failed(report.error());
   if (const base::Status status = add_tile_overheads(jobs_.book(), *report); !status.ok()) return failed(status.error());
+  mention_findings(*report, caller);
   return json(views::report_json(*report));
 }
 
@@ -242,6 +252,7 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
   const auto overheads = tile_overheads(jobs_.book());
   if (!overheads.ok()) return failed(overheads.error());
   for (analysis::JobAnswer& job : page->jobs) add_tile_overhead(*overheads, {job.holder.job, job.holder.name_space}, job.summary);
+  mention_findings(page->jobs, caller);
   const std::uint64_t shown = *cursor + page->jobs.size();
   const auto next = shown < page->jobs_total ? std::optional(std::to_string(shown)) : std::nullopt;
   return json(views::jobs_json({*window, is_simulated, quality.entries()}, page->jobs, next));
@@ -317,6 +328,7 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
   const auto overheads = tile_overheads(jobs_.book());
   if (!overheads.ok()) return failed(overheads.error());
   add_tile_overhead(*overheads, {row->holder.job, row->holder.name_space}, row->summary);
+  mention_findings({&*row, 1}, caller);
   head.simulated = head.simulated || (*store)->simulated();
   head.quality = quality.entries();
   return json(views::job_json(head, *row));

@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "serve/access.h"
 #include "serve/answer.h"
+#include "serve/finding_service.h"
 #include "serve/ingest.h"
 #include "serve/job_audit.h"
 #include "serve/job_service.h"
@@ -40,6 +42,11 @@ class Routes {
   // For /metrics; before the first request.
   void set_telling(std::function<TellingHealth()> telling) { telling_ = std::move(telling); }
   void set_auditing(std::function<AuditingHealth()> auditing) { auditing_ = std::move(auditing); }
+  // Without it the paths of findings are not there; before the first request. `health` of who looks for them.
+  void set_findings(FindingService* findings, std::function<FindingHealth()> health) {
+    findings_ = findings;
+    looking_ = std::move(health);
+  }
   // Called with each job whose model was told; before the first request.
   void set_model_told(std::function<void(const samples::Holder&)> model_told) { model_told_ = std::move(model_told); }
   // New settings from the next request on.
@@ -68,6 +75,17 @@ class Routes {
   net::ServerResponse all_gpus(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse gpu_series(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse search(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  // finding_routes.cc
+  net::ServerResponse change(const net::ServerRequest& request, const Caller& caller);
+  net::ServerResponse findings(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse finding(const net::ServerRequest& request, const Caller& caller);
+  net::ServerResponse act(const net::ServerRequest& request, const Caller& caller);
+  net::ServerResponse silences(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse add_silence(const net::ServerRequest& request, const Caller& caller);
+  net::ServerResponse end_silence(const net::ServerRequest& request);
+  void mention_findings(std::span<analysis::JobAnswer> jobs, const Caller& caller) const;
+  void mention_findings(analysis::Report& report, const Caller& caller) const;
+  void count_findings(SelfMetricsInputs& inputs) const;
   AnswerSettings answer_settings(const RouteSettings& settings);
 
   Ingest& ingest_;
@@ -77,6 +95,8 @@ class Routes {
   std::function<net::ServerCounters()> server_counters_;
   std::function<TellingHealth()> telling_;
   std::function<AuditingHealth()> auditing_;
+  FindingService* findings_ = nullptr;
+  std::function<FindingHealth()> looking_;
   std::function<void(const samples::Holder&)> model_told_;
   mutable std::mutex mutex_;
   std::shared_ptr<const RouteSettings> settings_;

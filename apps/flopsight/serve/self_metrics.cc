@@ -67,6 +67,30 @@ void add_auditing(ExpositionPage& page, const SelfMetricsInputs& in, const Calle
   }
 }
 
+void add_findings(ExpositionPage& page, const SelfMetricsInputs& in, const Caller& caller) {
+  if (!in.looking) return;
+  const FindingHealth& looking = *in.looking;
+  const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
+  if (caller.sees_all()) {
+    page.family("flopsight_findings", "gauge", "findings that are kept (docs/findings.md)");
+    for (const findings::Count& count : in.finding_counts) {
+      page.sample(n(count.records), joined(label("kind", count.kind) + label("severity", detect::severity_name(count.severity)) +
+                                           label("state", findings::state_name(count.state))));
+    }
+  }
+  if (looking.looked_until) {
+    page.one("flopsight_findings_lag_seconds", "gauge", "from the end of the last minute that was looked at for findings until now",
+             (in.now - *looking.looked_until).value);
+  }
+  page.one("flopsight_findings_minutes_total", "counter", "minutes of data that were looked at", n(looking.minutes));
+  page.one("flopsight_findings_failures_total", "counter", "times that a minute could not be read, or a finding not be written", n(looking.failures));
+  page.one("flopsight_findings_minute_last_seconds", "gauge", "what the last minute took, reading apart", looking.minute_last_seconds);
+  page.one("flopsight_findings_jobs_watched", "gauge", "jobs that are watched", n(looking.jobs_watched));
+  page.one("flopsight_findings_jobs_unwatched", "gauge", "jobs of the last minute past limits.findings-jobs", n(looking.jobs_unwatched));
+  page.one("flopsight_findings_dropped_total", "counter", "sightings that were left out, past limits.findings", n(looking.dropped));
+  page.one("flopsight_silences", "gauge", "silences that are not over", n(in.silences));
+}
+
 void add_ingest(ExpositionPage& page, const Ingest& ingest, const SelfMetricsInputs& in) {
   const IngestCounters c = ingest.counters();
   const IngestHealth h = ingest.health();
@@ -134,6 +158,7 @@ std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, cons
   add_ingest(page, ingest, in);
   add_telling(page, in);
   add_auditing(page, in, caller);
+  add_findings(page, in, caller);
   add_engine(page, ingest);
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
   page.one("flopsight_http_connections", "gauge", "open connections", n(in.server.connections_open));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "findings/ledger.h"
 #include "jobs/audit_finding.h"
 #include "serve/access.h"
 #include "serve/ingest.h"
@@ -35,6 +36,17 @@ struct AuditingHealth {
   std::vector<jobs::AuditFinding> findings;  // the last of each job, of the last day
 };
 
+// Of the look at each minute for findings.
+struct FindingHealth {
+  std::uint64_t minutes = 0;   // looked at since the start
+  std::uint64_t failures = 0;  // of reading or writing; tried again
+  std::optional<units::Instant> looked_until;
+  double minute_last_seconds = 0;  // that the last minute took
+  std::size_t jobs_watched = 0;
+  std::size_t jobs_unwatched = 0;
+  std::uint64_t dropped = 0;  // findings past limits.findings
+};
+
 struct SelfMetricsInputs {
   units::Instant now;
   units::Seconds slot{60};
@@ -43,6 +55,9 @@ struct SelfMetricsInputs {
   QueryCounters queries;
   TellingHealth telling;
   AuditingHealth auditing;
+  std::optional<FindingHealth> looking;         // none: findings are not kept
+  std::vector<findings::Count> finding_counts;  // of all that are kept
+  std::uint64_t silences = 0;
   std::uint64_t models_told = 0;     // in the book
   std::uint64_t jobs_told = 0;       // in the book
   std::uint64_t steps_reported = 0;  // in the book

@@ -82,6 +82,18 @@ struct ServeConfig {
   std::string engine_server_name;
   bool engine_insecure_skip_verify = false;
 
+  bool findings_use = true;
+  std::vector<std::string> findings_off;
+  units::Seconds findings_quiet{300};
+  units::Seconds findings_reopen{7'200};
+  units::Seconds findings_retention{90 * 86'400.0};
+  std::vector<std::string> findings_daily_load;
+  std::uint64_t findings_waste_usd_per_day = 1'000;
+  std::uint64_t limits_findings = 20'000;
+  std::uint64_t limits_findings_kept = 200'000;
+  std::uint64_t limits_findings_jobs = 5'000;
+  std::uint64_t limits_silences = 1'000;
+
   std::string rules;
   std::string gpu_catalog;
   std::string prices;

@@ -23,14 +23,6 @@ namespace {
 
 constexpr std::size_t kJobIdBytesMax = 1'000;
 
-// Full is for later; all else is the sender's to mend.
-ServerResponse not_kept(const base::Error& error) {
-  ServerResponse response =
-      error.code == base::ErrorCode::kLimit ? failed(503, error.message) : failed(error);
-  if (response.status == 503) response.headers.emplace_back("Retry-After", "60");
-  return response;
-}
-
 // By the id that answers give it (jobs/job_name.h); a name as its trainer writes it, where that is no such id.
 store::ReportedKey key_of(std::string_view id, std::string source) {
   if (const auto holder = jobs::parse_job_text(id)) return {holder->job, holder->name_space, std::move(source)};

@@ -12,8 +12,10 @@ using simulation::SimulatedMetric;
 
 constexpr std::uint64_t kStaleBits = 0x7ff0000000000002ULL;
 
+// Of the same series: a trainer that begins to report adds one to those of its labels.
 bool same_rows(const std::vector<Row>& a, const std::vector<Row>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Row& x, const Row& y) { return x.same_labels(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Row& x, const Row& y) { return x.same_labels(y) && x.reports_mfu == y.reports_mfu; });
 }
 
 std::vector<const SimulatedMetric*> metrics_of_row(const simulation::Timetable& timetable, const Row& row, bool profiling) {

@@ -1,0 +1,170 @@
+#include "serve/finding_minutes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "jobs/job_name.h"
+#include "rollups/screen.h"
+#include "serve/job_answers.h"
+
+namespace flopsight::app {
+namespace {
+
+using base::Result;
+using rollups::Cell;
+using store::GpuCell;
+
+constexpr std::int64_t kMinuteMilliseconds = 60'000;
+constexpr std::int64_t kUnseenMillisecondsMax = 86'400'000;
+
+std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& numbers, const std::string& name) {
+  return numbers.emplace(name, static_cast<std::uint32_t>(numbers.size())).first->second;
+}
+
+}  // namespace
+
+base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<GpuCell>& cells) {
+  std::vector<store::GpuId> unknown;
+  for (const GpuCell& cell : cells) {
+    if (cell.gpu >= gpu_of_id_.size()) gpu_of_id_.resize(std::size_t{cell.gpu} + 1);
+    if (!gpu_of_id_[cell.gpu]) unknown.push_back(cell.gpu);
+  }
+  if (unknown.empty()) return {};
+  std::sort(unknown.begin(), unknown.end());
+  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus(unknown));
+  for (const store::GpuRecord& record : records) {
+    Gpu gpu;
+    gpu.is_mig = !record.identity.mig_instance.empty();
+    gpu.name = record.identity.uuid.empty() ? rollups::gpu_label(record.identity) : record.identity.uuid;
+    if (gpu.is_mig) gpu.name += "/" + record.identity.mig_instance;
+    gpu.host = record.identity.host;
+    gpu.model_raw = record.identity.model_raw;
+    const catalog::Device* device = settings.fleet.catalog->find(gpu.model_raw);
+    if (device != nullptr) gpu.model = device->model;
+    // A GPU whose host is not known has one to itself: two of them are not neighbours.
+    gpu.host_number = number_of(host_numbers_, gpu.host.empty() ? "\n" + gpu.name : gpu.host);
+    if (gpu.host_number >= host_names_.size()) host_names_.push_back(gpu.host);
+    const std::uint32_t number = number_of(gpu_numbers_, gpu.name);
+    gpu_of_id_[record.id] = number;
+    if (number < gpus_.size()) continue;
+    gpu_names_.push_back(gpu.name);
+    gpus_.push_back(std::move(gpu));
+  }
+  return {};
+}
+
+void MinuteReader::learn_jobs(store::Store& store, const AnswerSettings& settings, const std::vector<GpuCell>& cells) {
+  const HolderIndex::Basis basis{store.names_version().value_or(0), jobs_service_ != nullptr ? jobs_service_->owners_version() : 0,
+                                 settings.grouping};
+  if (!(basis == basis_)) {
+    job_of_id_.clear();
+    ids_of_job_.clear();
+  }
+  basis_ = basis;
+  for (const GpuCell& cell : cells) {
+    if (cell.job == 0) continue;
+    if (cell.job >= job_of_id_.size()) job_of_id_.resize(std::size_t{cell.job} + 1);
+    if (job_of_id_[cell.job]) continue;
+    samples::Holder holder = group_of(store.holder(cell.job), jobs_service_, settings);
+    const std::string id = jobs::job_text(holder);
+    const std::uint32_t number = number_of(job_numbers_, id);
+    if (number >= jobs_.size()) jobs_.emplace_back();
+    jobs_[number] = {id, std::move(holder)};
+    job_of_id_[cell.job] = number;
+    ids_of_job_[number].push_back(cell.job);
+  }
+}
+
+void MinuteReader::add_unseen(FleetMinute& minute, std::map<std::uint32_t, Cell>& of_jobs) {
+  std::vector<detect::GpuMinute> unseen;
+  for (std::uint32_t number = 0; number < gpus_.size(); ++number) {
+    Gpu& gpu = gpus_[number];
+    const std::int64_t silent_milliseconds = minute.start.unix_milliseconds - gpu.seen_unix_milliseconds;
+    if (silent_milliseconds <= 0 || silent_milliseconds > kUnseenMillisecondsMax || !gpu.has_job) continue;
+    const auto job = of_jobs.find(gpu.job);
+    if (job == of_jobs.end()) continue;
+    Cell nothing;
+    nothing.absent(samples::AbsentReason::kNotSeen) = static_cast<std::int64_t>(kMinuteSeconds * 1e6);
+    unseen.push_back({number, gpu.host_number, gpu.is_mig, detect::point_of(nothing, minute.start)});
+    job->second.merge(nothing);
+  }
+  if (unseen.empty()) return;
+  minute.gpus.insert(minute.gpus.end(), unseen.begin(), unseen.end());
+  std::sort(minute.gpus.begin(), minute.gpus.end(), [](const auto& a, const auto& b) { return a.gpu < b.gpu; });
+}
+
+FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
+  FleetMinute minute;
+  minute.start = cells.front().slot_start;
+  std::map<std::uint32_t, Cell> of_jobs;
+  std::map<std::uint32_t, std::vector<detect::GpuMinute>> gpus_of_jobs;
+  for (std::size_t i = 0; i < cells.size();) {
+    const auto number = gpu_of_id_[cells[i].gpu];
+    std::size_t end = i;
+    while (end < cells.size() && cells[end].gpu == cells[i].gpu) ++end;
+    if (number) {
+      Gpu& gpu = gpus_[*number];
+      Cell whole = cells[i].cell;
+      for (std::size_t k = i + 1; k < end; ++k) whole.merge(cells[k].cell);
+      minute.gpus.push_back({*number, gpu.host_number, gpu.is_mig, detect::point_of(whole, minute.start)});
+      gpu.has_job = end == i + 1 && cells[i].job != 0;
+      gpu.seen_unix_milliseconds = minute.start.unix_milliseconds;
+      for (std::size_t k = i; k < end; ++k) {
+        if (cells[k].job == 0) continue;
+        const std::uint32_t job = *job_of_id_[cells[k].job];
+        gpu.job = job;
+        const auto [at, is_new] = of_jobs.try_emplace(job, cells[k].cell);
+        if (!is_new) at->second.merge(cells[k].cell);
+        // Pods of one group may share a GPU.
+        std::vector<detect::GpuMinute>& gpus = gpus_of_jobs[job];
+        if (!gpus.empty() && gpus.back().gpu == *number) gpus.pop_back();
+        gpus.push_back({*number, gpu.host_number, gpu.is_mig, detect::point_of(end == i + 1 ? whole : cells[k].cell, minute.start)});
+      }
+    }
+    i = end;
+  }
+  std::sort(minute.gpus.begin(), minute.gpus.end(), [](const auto& a, const auto& b) { return a.gpu < b.gpu; });
+  add_unseen(minute, of_jobs);
+  for (auto& [job, cell] : of_jobs) {
+    std::vector<detect::GpuMinute>& gpus = gpus_of_jobs[job];
+    std::sort(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) { return a.gpu < b.gpu; });
+    minute.jobs.push_back({job, detect::point_of(cell, minute.start), std::move(gpus)});
+  }
+  return minute;
+}
+
+Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const AnswerSettings& settings, units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells, store.gpu_series({}, window, units::Seconds(kMinuteSeconds)));
+  FLOPSIGHT_RETURN_IF_ERROR(learn_gpus(store, settings, cells));
+  learn_jobs(store, settings, cells);
+  std::vector<FleetMinute> out;
+  for (std::size_t i = 0; i < cells.size();) {
+    std::size_t end = i;
+    while (end < cells.size() && cells[end].slot_start == cells[i].slot_start) ++end;
+    out.push_back(minute_of(std::span(cells).subspan(i, end - i)));
+    i = end;
+  }
+  return out;
+}
+
+Result<std::vector<detect::MinutePoint>> MinuteReader::course(store::Store& store, const Job& job, units::Window window) const {
+  const auto number = job_numbers_.find(job.id);
+  const auto ids = number == job_numbers_.end() ? ids_of_job_.end() : ids_of_job_.find(number->second);
+  if (ids == ids_of_job_.end()) return std::vector<detect::MinutePoint>();
+  std::map<units::Instant, Cell> minutes;
+  for (const store::JobId id : ids->second) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> cells, store.job_series(id, window, units::Seconds(kMinuteSeconds)));
+    for (const store::JobCell& cell : cells) {
+      const units::Instant start{cell.slot_start.unix_milliseconds / kMinuteMilliseconds * kMinuteMilliseconds};
+      const auto [at, is_new] = minutes.try_emplace(start, cell.cell);
+      if (!is_new) at->second.merge(cell.cell);
+    }
+  }
+  std::vector<detect::MinutePoint> out;
+  out.reserve(minutes.size());
+  for (const auto& [start, cell] : minutes) out.push_back(detect::point_of(cell, start));
+  return out;
+}
+
+}  // namespace flopsight::app

@@ -1,0 +1,86 @@
+#pragma once
+// Closed minutes out of the store, as detectors look at them: each GPU once, and each job with its GPUs. Names become numbers that stay the same for
+// as long as the reader lives; pods of one owner are one job, as in answers.
+//
+// A GPU that was a job's and of which nothing comes while other GPUs of the job go on is a GPU that is not seen: it gets minutes without
+// anything, for a day at most. One that is silent with its whole job is none: the job may be over.
+// Threads: one at a time; the store is used by read() only.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "detect/peers.h"
+#include "rollups/cell.h"
+#include "serve/answer.h"
+#include "store/store.h"
+
+namespace flopsight::app {
+
+struct JobMinute {
+  std::uint32_t job = 0;  // number of MinuteReader::jobs()
+  detect::MinutePoint point;
+  std::vector<detect::GpuMinute> gpus;  // what each had for this job, ascending
+};
+
+struct FleetMinute {
+  units::Instant start;
+  std::vector<detect::GpuMinute> gpus;  // each once, ascending
+  std::vector<JobMinute> jobs;          // ascending
+};
+
+class MinuteReader {
+ public:
+  static constexpr double kMinuteSeconds = 60;
+
+  struct Gpu {
+    std::string name;  // UUID and MIG instance, or host and index
+    std::string host;
+    std::string model;      // canonical; empty: not in the catalogue
+    std::string model_raw;
+    std::uint32_t host_number = 0;
+    bool is_mig = false;
+    // Of its last minute in which anything was known of it.
+    std::int64_t seen_unix_milliseconds = 0;
+    std::uint32_t job = 0;
+    bool has_job = false;  // and one only
+  };
+  struct Job {
+    std::string id;  // jobs::job_text()
+    samples::Holder holder;
+  };
+
+  // `jobs` may be null, and is borrowed.
+  explicit MinuteReader(JobService* jobs) : jobs_service_(jobs) {}
+
+  // Minutes with anything in the window, ascending. The window has to be of whole minutes.
+  base::Result<std::vector<FleetMinute>> read(store::Store& store, const AnswerSettings& settings, units::Window window);
+  // The course of one job without its GPUs, ascending; empty where the store does not have it.
+  base::Result<std::vector<detect::MinutePoint>> course(store::Store& store, const Job& job, units::Window window) const;
+
+  const std::vector<Gpu>& gpus() const { return gpus_; }
+  const std::vector<Job>& jobs() const { return jobs_; }
+  const std::vector<std::string>& gpu_names() const { return gpu_names_; }
+  const std::vector<std::string>& host_names() const { return host_names_; }
+
+ private:
+  base::Status learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
+  void learn_jobs(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
+  FleetMinute minute_of(std::span<const store::GpuCell> cells);
+  void add_unseen(FleetMinute& minute, std::map<std::uint32_t, rollups::Cell>& of_jobs);
+
+  JobService* jobs_service_;
+  std::unordered_map<std::string, std::uint32_t> gpu_numbers_, host_numbers_, job_numbers_;
+  std::vector<Gpu> gpus_;
+  std::vector<Job> jobs_;
+  std::vector<std::string> gpu_names_, host_names_;
+  std::vector<std::optional<std::uint32_t>> gpu_of_id_, job_of_id_;  // by the store's numbers
+  HolderIndex::Basis basis_;                                         // of job_of_id_
+  std::unordered_map<std::uint32_t, std::vector<store::JobId>> ids_of_job_;
+};
+
+}  // namespace flopsight::app

@@ -1,0 +1,184 @@
+#include "serve/finding_watch.h"
+
+#include <algorithm>
+
+namespace flopsight::app {
+namespace {
+
+using detect::Finding;
+using findings::Sighting;
+
+constexpr std::int64_t kForgetMilliseconds = 86'400'000;
+constexpr std::int64_t kForgetSoonMilliseconds = 3'600'000;
+constexpr std::int64_t kLevelEveryMilliseconds = 600'000;
+
+// The price of all of them where it is one, and their model where that is.
+void price(const std::vector<MinuteReader::Gpu>& known, const std::vector<std::uint32_t>& gpus, const AnswerSettings& settings, Sighting& sighting) {
+  bool is_first = true;
+  for (const std::uint32_t number : gpus) {
+    const MinuteReader::Gpu& gpu = known[number];
+    const auto usd = settings.prices.of(gpu.model, gpu.model_raw, sighting.record.holder.team);
+    const std::string& model = gpu.model.empty() ? gpu.model_raw : gpu.model;
+    if (is_first) {
+      sighting.record.gpu_model = model;
+      sighting.usd_per_gpu_hour = usd;
+    }
+    is_first = false;
+    if (sighting.record.gpu_model != model) sighting.record.gpu_model.clear();
+    if (usd != sighting.usd_per_gpu_hour) sighting.usd_per_gpu_hour.reset();
+  }
+}
+
+}  // namespace
+
+void FindingWatch::warm(std::uint32_t job, units::Instant minute, std::span<const detect::MinutePoint> past, std::string family) {
+  const MinuteReader::Job& known = names_.jobs()[job];
+  detect::RegressionOptions options;
+  options.daily_load = options_.daily_load != nullptr && std::any_of(options_.daily_load->begin(), options_.daily_load->end(),
+                                                                     [&](const base::Regex& name) { return name.found_in(known.holder.job); });
+  Watched& watched = jobs_.try_emplace(job, known.id, options).first->second;
+  watched.family = std::move(family);
+  watched.seen_unix_milliseconds = minute.unix_milliseconds;
+  for (const detect::MinutePoint& point : past) watched.detector.add(point, {});
+}
+
+void FindingWatch::name_owner(const Finding& finding, findings::Record& record, std::vector<std::uint32_t>& gpus) const {
+  const std::vector<MinuteReader::Gpu>& all = names_.gpus();
+  if (const auto gpu = gpu_numbers_.find(finding.gpu); !finding.gpu.empty() && gpu != gpu_numbers_.end()) {
+    gpus = {gpu->second};
+    record.host = all[gpu->second].host;
+  } else if (const auto host = gpus_of_host_.find(finding.host); !finding.host.empty() && host != gpus_of_host_.end()) {
+    gpus = host->second;
+  }
+  if (!finding.job.empty()) {
+    const auto job = job_numbers_.find(finding.job);
+    if (job == job_numbers_.end()) return;
+    record.job = finding.job;
+    record.holder = names_.jobs()[job->second].holder;
+    if (gpus.empty()) gpus = gpus_of_job_.at(job->second);
+    return;
+  }
+  // Of a GPU or host: the job that has it, where that is one.
+  if (gpus.empty()) return;
+  const MinuteReader::Gpu& first = all[gpus.front()];
+  const bool is_one = std::all_of(gpus.begin(), gpus.end(), [&](std::uint32_t gpu) { return all[gpu].has_job && all[gpu].job == first.job; });
+  if (!is_one) return;
+  record.job = names_.jobs()[first.job].id;
+  record.holder = names_.jobs()[first.job].holder;
+}
+
+void FindingWatch::take(const Finding& finding, const FleetMinute& minute, const AnswerSettings& settings, std::vector<Sighting>& out) const {
+  const detect::FindingKindInfo& info = detect::info_of(finding.kind);
+  if (options_.kinds_off.contains(std::string(info.name))) return;
+  // Detectors remember; what is long over is nobody's to look at again.
+  if ((minute.start - finding.last).value > findings::quiet_time(info.name).value) return;
+  Sighting sighting;
+  findings::Record& record = sighting.record;
+  record.key = detect::finding_key(finding);
+  record.kind = info.name;
+  record.severity = finding.severity;
+  record.host = finding.host;
+  record.gpu = finding.gpu;
+  record.first = finding.first;
+  record.last = finding.last;
+  record.text = finding.text;
+  record.action = info.action;
+  record.evidence = finding.evidence;
+  record.series_name = finding.series_name;
+  record.series = finding.series;
+  record.suspects = finding.suspects;
+  record.cost = finding.cost;
+  record.simulated = settings.simulated;
+  std::vector<std::uint32_t> gpus;
+  name_owner(finding, record, gpus);
+  price(names_.gpus(), gpus, settings, sighting);
+  out.push_back(std::move(sighting));
+}
+
+std::map<std::uint32_t, std::vector<Finding>> FindingWatch::by_job(const std::vector<Finding>& faults) const {
+  std::map<std::uint32_t, std::vector<Finding>> out;
+  const std::vector<MinuteReader::Gpu>& all = names_.gpus();
+  for (const Finding& fault : faults) {
+    if (const auto gpu = gpu_numbers_.find(fault.gpu); !fault.gpu.empty() && gpu != gpu_numbers_.end()) {
+      if (all[gpu->second].has_job) out[all[gpu->second].job].push_back(fault);
+      continue;
+    }
+    const auto host = gpus_of_host_.find(fault.host);
+    if (host == gpus_of_host_.end()) continue;
+    std::set<std::uint32_t> jobs;
+    for (const std::uint32_t number : host->second) {
+      if (all[number].has_job) jobs.insert(all[number].job);
+    }
+    for (const std::uint32_t job : jobs) out[job].push_back(fault);
+  }
+  return out;
+}
+
+std::vector<double> FindingWatch::levels_of_family(std::uint32_t job, const std::string& family) const {
+  std::vector<double> out;
+  const auto levels = family.empty() ? families_.end() : families_.find(family);
+  if (levels == families_.end()) return out;
+  for (const Level& level : levels->second) {
+    if (level.job != job) out.push_back(level.ofu_ratio);
+  }
+  return out;
+}
+
+void FindingWatch::keep_level(std::uint32_t job, const Watched& watched) {
+  const auto ofu_ratio = watched.detector.level_ofu_ratio();
+  if (!ofu_ratio || watched.family.empty() || (families_.size() >= kFamiliesMax && !families_.contains(watched.family))) return;
+  std::deque<Level>& levels = families_[watched.family];
+  const auto own = std::find_if(levels.begin(), levels.end(), [&](const Level& level) { return level.job == job; });
+  if (own != levels.end()) {
+    own->ofu_ratio = *ofu_ratio;
+    return;
+  }
+  levels.push_back({job, *ofu_ratio});
+  if (levels.size() > kFamilyRunsKept) levels.pop_front();
+}
+
+void FindingWatch::forget(std::int64_t now_unix_milliseconds) {
+  // Where others want to be watched, those that seem to be over go sooner.
+  const std::int64_t after = has_room() ? kForgetMilliseconds : kForgetSoonMilliseconds;
+  std::erase_if(jobs_, [&](const auto& of) { return now_unix_milliseconds - of.second.seen_unix_milliseconds > after; });
+}
+
+std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const AnswerSettings& settings) {
+  std::vector<Sighting> out;
+  gpus_of_job_.clear();
+  gpus_of_host_.clear();
+  const std::vector<MinuteReader::Gpu>& all = names_.gpus();
+  for (const detect::GpuMinute& gpu : minute.gpus) gpus_of_host_[all[gpu.gpu].host].push_back(gpu.gpu);
+  for (std::uint32_t number = static_cast<std::uint32_t>(gpu_numbers_.size()); number < all.size(); ++number) gpu_numbers_[all[number].name] = number;
+  for (std::uint32_t number = static_cast<std::uint32_t>(job_numbers_.size()); number < names_.jobs().size(); ++number) {
+    job_numbers_[names_.jobs()[number].id] = number;
+  }
+  const detect::SubjectNames subjects{names_.gpu_names(), names_.host_names()};
+  faults_.add(minute.gpus);
+  const std::vector<Finding> faults = faults_.findings(subjects);
+  for (const Finding& fault : faults) take(fault, minute, settings, out);
+  const std::map<std::uint32_t, std::vector<Finding>> faults_of = by_job(faults);
+  const std::int64_t now = minute.start.unix_milliseconds;
+  unwatched_ = 0;
+  for (const JobMinute& job : minute.jobs) {
+    std::vector<std::uint32_t>& gpus = gpus_of_job_[job.job];
+    for (const detect::GpuMinute& gpu : job.gpus) gpus.push_back(gpu.gpu);
+    const auto watched = jobs_.find(job.job);
+    if (watched == jobs_.end()) {
+      ++unwatched_;
+      continue;
+    }
+    watched->second.seen_unix_milliseconds = now;
+    watched->second.detector.add(job.point, job.gpus);
+    if (now % kLevelEveryMilliseconds == 0) keep_level(job.job, watched->second);
+    const auto of_job = faults_of.find(job.job);
+    const std::vector<double> family = levels_of_family(job.job, watched->second.family);
+    const std::vector<Finding> found =
+        watched->second.detector.findings(subjects, family, {}, of_job == faults_of.end() ? std::span<const Finding>() : std::span<const Finding>(of_job->second));
+    for (const Finding& finding : found) take(finding, minute, settings, out);
+  }
+  if (now % kLevelEveryMilliseconds == 0) forget(now);
+  return out;
+}
+
+}  // namespace flopsight::app
