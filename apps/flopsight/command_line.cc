@@ -251,6 +251,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   Command<TuneArguments, TuneTexts> tune(app, "tune", "what to change next and what it will bring: training or serving of a model", add_tune);
   Command<ValidateArguments, ValidateTexts> validate(app, "validate", "can OFU be trusted on this GPU: matrix products, their time and their counters", add_validate);
   Command<RulesArguments, RulesTexts> rules(app, "rules", "OFU inside an engine that exists: rules for Prometheus, a dashboard for Grafana", add_rules);
+  Command<FindingsArguments, FindingsTexts> findings(app, "findings", "what is the matter with jobs and GPUs, and what people say of it", add_findings);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -261,10 +262,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return Said{kExitUsage, "flopsight: " + one_line(error.what()) + "; see flopsight --help\n"};
   }
   if (docs_app->parsed()) return docs;
-  if (waste.app->parsed()) {
-    const auto mistake = set_waste(waste.arguments, waste.texts);
-    return checked(waste.arguments, "waste", mistake);
-  }
+  if (waste.app->parsed()) return checked(waste.arguments, "waste", set_waste(waste.arguments, waste.texts));
   if (simulate.app->parsed()) return checked(simulate.arguments, "simulate", set_simulate(simulate.arguments, simulate.texts));
   if (serve.app->parsed()) {
     set_serve(serve.arguments, *serve.app, serve.texts);
@@ -281,8 +279,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (tune.app->parsed()) return checked(tune.arguments, "tune", set_tune(*tune.app, tune.arguments, tune.texts));
   if (validate.app->parsed()) return checked(validate.arguments, "validate", set_validate(validate.arguments, validate.texts));
   if (rules.app->parsed()) return checked(rules.arguments, "rules", set_rules(rules.arguments, rules.texts));
+  if (findings.app->parsed()) return checked(findings.arguments, "findings", set_findings(*findings.app, findings.arguments, findings.texts));
   if (!report.app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, waste, serve, import, jobs, logs, flops, audit, gemm, validate, agent, tune, rules, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, waste, serve, findings, import, jobs, logs, flops, audit, gemm, validate, agent, tune, rules, simulate, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_report(report.arguments, report.texts)) return *said;
   return report.arguments;

@@ -15,6 +15,7 @@
 #include "http_arguments.h"
 #include "mfuaudit/audit_options.h"
 #include "enginerules/rules_options.h"
+#include "findingdesk/findings_options.h"
 #include "flopcount/flops_options.h"
 #include "import/import_options.h"
 #include "logs/logs_options.h"
@@ -77,7 +78,7 @@ struct Said {
 
 using CommandLine = std::variant<ReportArguments, WasteArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
                                  ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, TuneArguments,
-                                 ValidateArguments, RulesArguments, Said>;
+                                 ValidateArguments, RulesArguments, FindingsArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

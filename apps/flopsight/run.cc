@@ -10,6 +10,7 @@
 #include "jobbook/command_jobs.h"
 #include "command_line.h"
 #include "enginerules/command_rules.h"
+#include "findingdesk/command_findings.h"
 #include "flopcount/command_flops.h"
 #include "logs/command_logs.h"
 #include "report/command_report.h"
@@ -41,6 +42,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const TuneArguments* tune = std::get_if<TuneArguments>(&line)) return run_tune(*tune, env);
   if (const ValidateArguments* validate = std::get_if<ValidateArguments>(&line)) return run_validate(*validate, env);
   if (const RulesArguments* rules = std::get_if<RulesArguments>(&line)) return run_rules(*rules, env);
+  if (const FindingsArguments* findings = std::get_if<FindingsArguments>(&line)) return run_findings(*findings, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

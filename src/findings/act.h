@@ -12,6 +12,8 @@ namespace flopsight::findings {
 inline constexpr std::size_t kNoteBytesMax = 1'000;
 inline constexpr std::size_t kAuthorBytesMax = 100;
 
+inline constexpr std::string_view kNobodyKnown = "anonymous";
+
 struct ToldAct {
   std::string author;  // counts only where the service does not know its users
   std::string note;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "findings/act.h"
 #include "findings/json_fields_internal.h"
 #include "jobs/label_rules.h"
 
@@ -121,8 +122,8 @@ Result<Silence> silence_from_told(std::string_view text, std::string_view author
   if (value.as_object() == nullptr) return mistake("expected an object with matchers, end or duration_seconds, comment");
   for (const auto& [key, unused] : *value.as_object()) {
     static_cast<void>(unused);
-    if (key != "matchers" && key != "start" && key != "end" && key != "duration_seconds" && key != "comment") {
-      return mistake("\"" + base::printable(key, 40) + "\" is no key of a silence, expected matchers, start, end, duration_seconds or comment");
+    if (key != "matchers" && key != "start" && key != "end" && key != "duration_seconds" && key != "comment" && key != "author") {
+      return mistake("\"" + base::printable(key, 40) + "\" is no key of a silence, expected matchers, start, end, duration_seconds, comment or author");
     }
   }
   Silence out;
@@ -135,7 +136,10 @@ Result<Silence> silence_from_told(std::string_view text, std::string_view author
   FLOPSIGHT_RETURN_IF_ERROR(read_text(value, "comment", out.comment));
   if (out.comment.empty()) return mistake("comment: missing, expected why");
   if (out.comment.size() > kCommentBytesMax) return Error{ErrorCode::kLimit, "comment: longer than " + std::to_string(kCommentBytesMax) + " bytes"};
-  out.author = author;
+  FLOPSIGHT_RETURN_IF_ERROR(read_text(value, "author", out.author));
+  if (out.author.size() > kAuthorBytesMax) return Error{ErrorCode::kLimit, "author: longer than " + std::to_string(kAuthorBytesMax) + " bytes"};
+  if (!author.empty()) out.author = author;
+  if (out.author.empty()) out.author = kNobodyKnown;
   out.created = now;
   const std::uint64_t bits = base::hash128(base::json::dump(silence_json(out), 0)).high;
   char id[17];

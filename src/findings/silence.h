@@ -43,8 +43,8 @@ bool matches(const Silence& silence, const Record& record);
 // "job=train*": name and pattern. Errors: kInvalid.
 base::Result<Matcher> parse_matcher(std::string_view text);
 
-// {"matchers": ["kind=hang", …] or [{"name", "pattern"}, …], "start": T, "end": T or "duration_seconds": N, "comment": "…"}; `start` is now where it
-// is not told. The id is made of all of it.
+// {"matchers": ["kind=hang", …] or [{"name", "pattern"}, …], "start": T, "end": T or "duration_seconds": N, "comment": "…",
+// "author": "…"}; `start` is now where it is not told. The author told counts only where `author` is empty. The id is made of all of it.
 base::Result<Silence> silence_from_told(std::string_view text, std::string_view author, units::Instant now);
 
 base::json::Object silence_json(const Silence& silence);

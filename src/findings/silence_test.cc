@@ -35,7 +35,7 @@ TEST(Silence, each_mistake_is_told_with_what_was_expected) {
             "end: found 2020-01-01T00:00:00Z, expected a time after the start");
   EXPECT_EQ(mistake(R"({"matchers": ["job=a"], "duration_seconds": 60})"), "comment: missing, expected why");
   EXPECT_EQ(mistake(R"({"matchers": ["job=a"], "duration_seconds": 60, "comment": "x", "until": 1})"),
-            "\"until\" is no key of a silence, expected matchers, start, end, duration_seconds or comment");
+            "\"until\" is no key of a silence, expected matchers, start, end, duration_seconds, comment or author");
 }
 
 TEST(Silence, at_its_limits_it_is_taken_and_past_them_refused) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "findings/act.h"
 #include "findings/record_json.h"
+#include "serve/finding_query.h"
 #include "serve/parameters.h"
 #include "serve/route_answers.h"
 #include "serve/routes.h"
@@ -32,37 +33,10 @@ std::pair<std::string, std::string_view> split_path(std::string_view path, std::
   return {std::string(rest.substr(0, slash)), rest.substr(slash)};
 }
 
-// Words of a parameter, parted by commas.
-template <typename T, typename Parse>
-base::Status read_words(const ServerRequest& request, std::string_view name, std::string_view expected, Parse parse, std::vector<T>& out) {
-  const auto text = request.query_value(name);
-  if (!text) return {};
-  for (const std::string& word : base::split(*text, ',')) {
-    const auto one = parse(word);
-    if (!one) return wrong_parameter(name, word, expected);
-    out.push_back(*one);
-  }
-  return {};
-}
-
-base::Status read_states(const ServerRequest& request, findings::Query& query) {
-  if (const auto text = request.query_value("state"); text && *text == "all") return {};
-  FLOPSIGHT_RETURN_IF_ERROR(read_words(request, "state", "open, acknowledged, resolved or all", findings::parse_state, query.states));
-  if (query.states.empty()) query.states = {findings::State::kOpen, findings::State::kAcknowledged};
-  return {};
-}
-
 Result<findings::Query> query_of(const ServerRequest& request, const Parameters& parameters, const ServeConfig& config, const Caller& caller) {
   FLOPSIGHT_RETURN_IF_ERROR(parameters.only({"state", "kind", "severity", "job", "host", "gpu", "user", "team", "start", "end", "since", "limit", "cursor"}));
   findings::Query query;
-  FLOPSIGHT_RETURN_IF_ERROR(read_states(request, query));
-  const auto kind = [](const std::string& name) { return findings::find_kind(name) == nullptr ? std::nullopt : std::optional(name); };
-  FLOPSIGHT_RETURN_IF_ERROR(read_words(request, "kind", "kinds of findings (docs/findings.md has all)", kind, query.kinds));
-  FLOPSIGHT_RETURN_IF_ERROR(read_words(request, "severity", "info, warning or critical", findings::parse_severity, query.severities));
-  for (const auto& [name, member] : {std::pair("job", &findings::Query::job), std::pair("host", &findings::Query::host), std::pair("gpu", &findings::Query::gpu),
-                                     std::pair("user", &findings::Query::user), std::pair("team", &findings::Query::team)}) {
-    query.*member = request.query_value(name).value_or("");
-  }
+  FLOPSIGHT_RETURN_IF_ERROR(read_finding_query([&](std::string_view name) { return request.query_value(name); }, query));
   // Without one, whenever it was.
   if (request.query_value("start") || request.query_value("end") || request.query_value("since")) {
     FLOPSIGHT_ASSIGN_OR_RETURN(query.window, parameters.window());
@@ -80,9 +54,9 @@ Value window_of(const findings::Query& query) {
 }
 
 // Where the service does not know its users, they say who they are.
-std::string author_of(const Caller& caller, const std::string& told) {
-  if (!caller.name.empty()) return caller.name;
-  return told.empty() ? "anonymous" : told;
+std::string author_of(const Access& access, const Caller& caller, const std::string& told) {
+  if (!access.is_open()) return caller.name;
+  return told.empty() ? std::string(findings::kNobodyKnown) : told;
 }
 
 ServerResponse silences_answer(const std::vector<findings::Silence>& silences, std::uint64_t skip, std::uint64_t limit) {
@@ -140,7 +114,7 @@ ServerResponse Routes::act(const ServerRequest& request, const Caller& caller) {
   const auto act = what == "/acknowledge"     ? FindingService::Act::kAcknowledge
                    : what == "/unacknowledge" ? FindingService::Act::kUnacknowledge
                                               : FindingService::Act::kResolve;
-  const auto record = findings_->act(act, id, author_of(caller, told->author), told->note, now_());
+  const auto record = findings_->act(act, id, author_of(*current()->access, caller, told->author), told->note, now_());
   if (record.ok()) return json(base::json::dump(findings::record_json(*record), 0) + "\n");
   // It is there, and not in a state for this.
   if (record.error().code == base::ErrorCode::kInvalid) return failed(409, record.error().message);
@@ -160,7 +134,7 @@ ServerResponse Routes::silences(const ServerRequest& request, const RouteSetting
 }
 
 ServerResponse Routes::add_silence(const ServerRequest& request, const Caller& caller) {
-  const auto silence = findings::silence_from_told(request.body, author_of(caller, ""), now_());
+  const auto silence = findings::silence_from_told(request.body, current()->access->is_open() ? "" : caller.name, now_());
   if (!silence.ok()) return failed(silence.error());
   if (const base::Status added = findings_->add_silence(*silence, now_()); !added.ok()) return failed(added.error());
   return json(base::json::dump(findings::silence_json(*silence), 0) + "\n", 201);
