@@ -12,7 +12,7 @@ from fleet import BINARY
 from servers import wait_until
 from service import LOAD_END, Service, load
 
-COURSE_HOURS = 3
+COURSE_HOURS = 4
 INTERVAL = 30
 START = LOAD_END - COURSE_HOURS * 3600
 PRICES = "model,usd_per_gpu_hour\nH100-SXM5-80GB,2.5\n"
