@@ -16,6 +16,7 @@ using views::text_table::short_name;
 
 constexpr std::size_t kEvidenceTextBytes = 2'000;
 constexpr std::size_t kChartPoints = 60;
+constexpr std::size_t kNameWidth = 20;
 
 std::string text(const std::string& value) { return value.empty() ? std::string(kUnknownCell) : short_name(value); }
 std::string hours(const Record& record) { return record.cost ? views::text_table::number(record.cost->value, "%.1f") : std::string(kUnknownCell); }
@@ -98,7 +99,7 @@ std::string finding_text(const Record& record) {
   out += "  " + base::printable(record.text, kEvidenceTextBytes) + "\n";
   const auto line = [&](std::string_view name, const std::string& value) {
     if (value.empty() || value == kUnknownCell) return;
-    out += "  " + std::string(name) + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + base::printable(value, kEvidenceTextBytes) + "\n";
+    out += "  " + std::string(name) + std::string(name.size() < kNameWidth ? kNameWidth - name.size() : 1, ' ') + base::printable(value, kEvidenceTextBytes) + "\n";
   };
   line("to do", record.action);
   line("id", record.id);
@@ -117,7 +118,7 @@ std::string finding_text(const Record& record) {
   if (record.flap_count > 0) line("came back", std::to_string(record.flap_count) + " times");
   if (record.cost) line("cost", hours(record) + " GPU-hours" + (record.cost_usd ? ", " + usd(record) + " USD" : ", no price for the GPU model"));
   if (record.data_quality) line("cost", "none: the time is unmeasured, which is no waste");
-  for (const detect::Evidence& evidence : record.evidence) line(evidence.name, views::text_table::number(evidence.value, "%.6g"));
+  for (const detect::Evidence& evidence : record.evidence) line(evidence.name, views::text_table::number(evidence.value, "%.10g"));
   for (const detect::Suspect& suspect : record.suspects) {
     line("suspect", (suspect.explained_ratio ? views::text_table::percent(*suspect.explained_ratio) + " of the drop: " : "at the same time: ") + suspect.text);
   }
