@@ -210,6 +210,7 @@ void RemoteWriteTemplate::finish() {
 }
 
 void RemoteWriteTemplate::set(std::size_t index, double value, std::int64_t timestamp_milliseconds) {
+  FLOPSIGHT_CHECK(index < places_.size());
   FLOPSIGHT_CHECK(timestamp_milliseconds >= std::int64_t{1} << 35 && timestamp_milliseconds < std::int64_t{1} << 42);
   char* at = bytes_.data() + places_[index];
   static_assert(std::endian::native == std::endian::little);

@@ -12,6 +12,7 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(__file__))
+from servers import wait_until
 from service import Service, load
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -68,6 +69,18 @@ class Page(unittest.TestCase):
         service.start()
         self.report_mfu(service)
         print(run("pages.mjs", service.url, self.shots))
+
+    def test_findings_are_shown_marked_and_answered(self):
+        prices = os.path.join(self.shots, "prices.csv")
+        with open(prices, "w", encoding="utf-8") as file:
+            file.write("model,usd_per_gpu_hour\n*,2.5\n")
+        service = self.service("--rollup-late", "1s", "--prices", prices)
+        code, _, err = load(service.url, "--scenario", "hang", "--gpus", "16", "--course", "3h", "--interval", "60s", "--samples", "115", "--start", str(int(time.time()) - 115 * 60))
+        self.assertEqual(code, 0, err)
+        service.stop()  # closes all slots
+        service.start()
+        wait_until(lambda: service.json("/api/v1/findings")["findings_total"] > 0, "finding", 180)
+        print(run("findings.mjs", service.url, self.shots))
 
     def test_names_of_strangers_are_text(self):
         service = self.service("--rollup-late", "1s")

@@ -3,6 +3,7 @@ import { h, morph } from "./base/dom";
 import type { Child } from "./base/dom";
 import { duration, time } from "./base/format";
 import type { Zone } from "./base/format";
+import { keepFor, kept } from "./base/kept";
 import { DEFAULT_SINCE, defaultSince, formatAddress, parseAddress, spanQuery, spanSeconds } from "./base/url_state";
 import type { Address, Span, View } from "./base/url_state";
 import { setToken } from "./api/client";
@@ -15,29 +16,13 @@ import { SearchBox } from "./pages/search";
 const UPDATE_SECONDS = 30;
 const STALE_SECONDS = 600; // newest slot this old: said
 const LENGTHS: [string, string][] = [["1h", "1 hour"], ["6h", "6 hours"], ["24h", "24 hours"], ["7d", "7 days"], ["30d", "30 days"]];
-const VIEWS: [View, string][] = [["fleet", "Fleet"], ["jobs", "Jobs"], ["waste", "Waste"], ["map", "Map"], ["study", "OFU and MFU"], ["quality", "Data quality"]];
+const VIEWS: [View, string][] = [["fleet", "Fleet"], ["jobs", "Jobs"], ["findings", "Findings"], ["waste", "Waste"], ["map", "Map"], ["study", "OFU and MFU"], ["quality", "Data quality"]];
 const THEMES: [string, string][] = [["auto", "Auto"], ["light", "Light"], ["dark", "Dark"]];
-
-function stored(key: string, otherwise: string): string {
-  try {
-    return localStorage.getItem(key) ?? otherwise;
-  } catch {
-    return otherwise;
-  }
-}
-
-function store(key: string, value: string): void {
-  try {
-    localStorage.setItem(key, value);
-  } catch {
-    // A browser that keeps nothing loses the choice, not the page.
-  }
-}
 
 export class App {
   private address: Address;
-  private zone: Zone = stored("flopsight-zone", "utc") === "local" ? "local" : "utc";
-  private theme = stored("flopsight-theme", "auto");
+  private zone: Zone = kept("flopsight-zone", "utc") === "local" ? "local" : "utc";
+  private theme = kept("flopsight-theme", "auto");
   private page: Page | null = null;
   private page_key = "";
   private readonly header = h("header", { class: "top" });
@@ -169,7 +154,7 @@ export class App {
 
   private frame(): HTMLElement[] {
     const at = this.address.view;
-    const place: Partial<Record<View, View>> = { job: "jobs", host: "map", gpu: "map" };
+    const place: Partial<Record<View, View>> = { job: "jobs", host: "map", gpu: "map", finding: "findings" };
     return [
       h("a", { class: "brand", href: "./", "aria-label": "Flopsight, fleet" }, "Flopsight"),
       h("nav", { "aria-label": "Pages" }, VIEWS.map(([view, label]) =>
@@ -177,7 +162,7 @@ export class App {
       this.page?.simulated() ? h("strong", { class: "simulated", "data-key": "simulated", title: "Some of this fleet does not exist: its samples are made by flopsight simulate." }, "SIMULATED") : null,
       this.search.element,
       this.spanChoice(),
-      this.select("zone", "Time zone", [["utc", "UTC"], ["local", "Local time"]], this.zone, (value) => this.setZone(value === "local" ? "local" : "utc")),
+      this.select("zone", "Time zone", [["utc", "UTC"], ["local", "Local"]], this.zone, (value) => this.setZone(value === "local" ? "local" : "utc")),
       this.select("theme", "Colours", THEMES, this.theme, (value) => this.setTheme(value)),
     ].filter((element): element is NonNullable<typeof element> => element !== null);
   }
@@ -235,14 +220,14 @@ export class App {
   private setZone(zone: Zone): void {
     this.zone = zone;
     this.context.zone = zone;
-    store("flopsight-zone", zone);
+    keepFor("flopsight-zone", zone);
     drawAllAgain(zone);
     this.draw();
   }
 
   private setTheme(theme: string): void {
     this.theme = theme;
-    store("flopsight-theme", theme);
+    keepFor("flopsight-theme", theme);
     this.applyTheme();
     this.redrawCharts();
     this.draw();

@@ -35,6 +35,9 @@ const summaryMembers = {
   cost_unmeasured_usd: maybe(number),
 };
 
+// As answers about fleets and jobs name those that are open.
+const mentionShape = object({ id: text, kind: text, severity: text, state: text, job: maybe(text), text, cost_gpu_hours: maybe(number), cost_usd: maybe(number) });
+
 export const fleetShape = object({
   window: windowShape,
   source: text,
@@ -50,6 +53,8 @@ export const fleetShape = object({
     }),
   ),
   groups_omitted_count: number,
+  finding_count: maybe(number),
+  findings: maybe(list(mentionShape)),
   quality: qualityShape,
   assumptions: list(text),
 });
@@ -320,6 +325,64 @@ export const adviceShape = object({
   assumptions: list(text),
 });
 
+const findingMembers = {
+  id: text,
+  kind: text,
+  severity: text,
+  state: text,
+  silenced: flag,
+  data_quality: flag,
+  job: maybe(text),
+  job_name: maybe(text),
+  namespace: maybe(text),
+  user: maybe(text),
+  team: maybe(text),
+  host: maybe(text),
+  gpu: maybe(text),
+  gpu_model: maybe(text),
+  first: instant,
+  last: instant,
+  opened: instant,
+  changed: instant,
+  resolved: maybe(instant),
+  resolved_by: maybe(text),
+  acknowledged: maybe(instant),
+  acknowledged_by: maybe(text),
+  note: maybe(text),
+  flap_count: number,
+  text,
+  action: text,
+  cost_gpu_hours: maybe(number),
+  cost_usd: maybe(number),
+  cost_absent_reason: maybe(text),
+  cost_usd_absent_reason: maybe(text),
+  simulated: flag,
+};
+export const findingShape = object({
+  ...findingMembers,
+  evidence: list(object({ name: text, value: number })),
+  series: maybe(object({ name: text, time: list(instant), value: list(number) })),
+  suspects: list(object({ kind: text, explained_ratio: maybe(number), text })),
+});
+export const findingsShape = object({
+  simulated: flag,
+  findings: list(object(findingMembers)),
+  findings_total: number,
+  next_cursor: maybe(text),
+  looked_until: maybe(instant),
+  absent_reason: maybe(text),
+});
+export const silenceShape = object({
+  id: text,
+  matchers: list(object({ name: text, pattern: text })),
+  start: instant,
+  end: instant,
+  author: text,
+  comment: text,
+});
+export const silencesShape = object({ silences: list(silenceShape), next_cursor: maybe(text) });
+export const endedShape = object({ id: text });
+
 export const targetsShape = object({
   targets: list(
     object({
@@ -351,6 +414,11 @@ export type Waste = Of<typeof wasteShape>;
 export type WasteRow = Waste["total"];
 export type Phases = Of<typeof phasesShape>;
 export type Advice = Of<typeof adviceShape>;
+export type Findings = Of<typeof findingsShape>;
+export type FindingRow = Findings["findings"][number];
+export type Finding = Of<typeof findingShape>;
+export type Mention = Of<typeof mentionShape>;
+export type Silences = Of<typeof silencesShape>;
 export type Targets = Of<typeof targetsShape>;
 export type Matches = Of<typeof searchShape>["matches"];
 export type Waterfall = Of<typeof waterfallShape>;

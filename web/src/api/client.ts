@@ -29,14 +29,19 @@ export function address(path: string, query: Query = {}): string {
   return `./api/v1/${path}${text ? `?${text}` : ""}`;
 }
 
-async function ask<T>(url: string, reader: Reader<T>, signal: AbortSignal | null): Promise<T> {
+interface Told {
+  method: "POST" | "DELETE";
+  body: unknown;
+}
+
+async function ask<T>(url: string, reader: Reader<T>, signal: AbortSignal | null, told: Told | null = null): Promise<T> {
   const token = sessionStorage.getItem(TOKEN_KEY);
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (told) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
-    response = await fetch(url, {
-      headers: token ? { Authorization: `Bearer ${token}`, Accept: "application/json" } : { Accept: "application/json" },
-      signal,
-    });
+    response = await fetch(url, told ? { headers, signal, method: told.method, body: told.method === "POST" ? JSON.stringify(told.body) : null } : { headers, signal });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new ApiError(0, "the service does not answer");
@@ -85,6 +90,17 @@ export const waste = (query: Query) => get("waste", query, answers.wasteShape);
 export const phases = (id: string, query: Query) => get(`${jobPath(id)}/phases`, query, answers.phasesShape);
 export const advice = (id: string, query: Query) => get(`${jobPath(id)}/advice`, query, answers.adviceShape);
 export const targets = () => get("targets", {}, answers.targetsShape);
+
+// What somebody says of a finding. `author` counts only where the service does not know its users.
+export type Act = "acknowledge" | "unacknowledge" | "resolve";
+export const findings = (query: Query) => get("findings", query, answers.findingsShape);
+export const finding = (id: string) => get(`findings/${encodeURIComponent(id)}`, {}, answers.findingShape);
+export const act = (what: Act, id: string, said: { note: string; author: string }) =>
+  ask(address(`findings/${encodeURIComponent(id)}/${what}`), answers.findingShape, null, { method: "POST", body: said });
+export const silences = () => get("silences", {}, answers.silencesShape);
+export const silence = (told: { matchers: { name: string; pattern: string }[]; duration_seconds: number; comment: string }) =>
+  ask(address("silences"), answers.silenceShape, null, { method: "POST", body: told });
+export const endSilence = (id: string) => ask(address(`silences/${encodeURIComponent(id)}`), answers.endedShape, null, { method: "DELETE", body: null });
 
 // Only the latest search counts.
 let search_under_way: AbortController | null = null;

@@ -1,7 +1,7 @@
 // What a reader sees is in the address: which view, of what, over which time. Pure functions of text, so that the back button, a reload
 // and a link in a chat all lead to the same.
 
-export type View = "fleet" | "map" | "jobs" | "job" | "study" | "waste" | "quality" | "host" | "gpu";
+export type View = "fleet" | "map" | "jobs" | "job" | "study" | "findings" | "finding" | "waste" | "quality" | "host" | "gpu";
 
 const PATHS: Record<View, string> = {
   fleet: "",
@@ -9,6 +9,8 @@ const PATHS: Record<View, string> = {
   jobs: "jobs",
   job: "job",
   study: "study",
+  findings: "findings",
+  finding: "finding",
   waste: "waste",
   quality: "quality",
   host: "host",

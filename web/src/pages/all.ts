@@ -1,4 +1,6 @@
 // Which page a view is.
+import { FindingPage } from "./finding";
+import { FindingsPage } from "./findings";
 import { FleetPage } from "./fleet";
 import { GpuPage, HostPage } from "./gpus";
 import { JobPage } from "./job";
@@ -21,6 +23,10 @@ export function makePage(context: Context): Page {
       return new MapPage(context);
     case "study":
       return new StudyPage(context);
+    case "findings":
+      return new FindingsPage(context);
+    case "finding":
+      return new FindingPage(context);
     case "waste":
       return new WastePage(context);
     case "quality":

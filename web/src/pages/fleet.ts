@@ -5,12 +5,13 @@ import { band, count, gpuHours, hours, percent, plain, points, signed, tick, usd
 import { jobId } from "../base/job_id";
 import { previousQuery } from "../base/url_state";
 import * as api from "../api/client";
-import type { Fleet, FleetSeries, Summary, Waste } from "../api/answers";
+import type { Findings, Fleet, FleetSeries, Mention, Summary, Waste } from "../api/answers";
 import { stackedBar } from "../charts/bars";
 import { TimeChart } from "../charts/time_chart";
 import { ACCOUNT_COLUMNS, accountParts, costsOf } from "./account";
 import { connectGuide } from "./connect";
 import { costExplanation, coverageExplanation, hoursExplanation, ofuExplanation, reportedExplanation, waterfallExplanation } from "./explanations";
+import { costText, findingMarks, kindText, markedList, severityMark } from "./finding_parts";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
 import { accountBar, asked, assumptionList, explain, figure, nothing, qualityList, section, table, tabs, unknown } from "./parts";
@@ -18,6 +19,8 @@ import type { Column } from "./parts";
 import { reasonText } from "../base/reasons";
 
 const ROWS = 25;
+const MARKED = 50;
+const TOP = 5;
 const BY: [string, string][] = [["job", "Jobs"], ["team", "Teams"], ["user", "Users"], ["namespace", "Namespaces"], ["model", "GPU models"]];
 
 type Group = Fleet["groups"][number];
@@ -28,6 +31,7 @@ export class FleetPage implements Page {
   private readonly before: Asked<Fleet>;
   private readonly ever: Asked<Fleet>;
   private readonly waste: Asked<Waste>;
+  private readonly findings: Asked<Findings>;
   private readonly ofu: TimeChart;
   private readonly account: TimeChart;
 
@@ -37,6 +41,7 @@ export class FleetPage implements Page {
     this.before = new Asked(context.changed);
     this.ever = new Asked(context.changed);
     this.waste = new Asked(context.changed);
+    this.findings = new Asked(context.changed);
     this.ofu = new TimeChart({ title: "OFU over time", key: "fleet", format: (value) => percent(value), axis: (value) => percent(value, 0), height: 200, zoom: context.zoom });
     this.account = new TimeChart({
       title: "GPUs by what became of their time",
@@ -75,7 +80,10 @@ export class FleetPage implements Page {
   }
 
   private async loadSeries(): Promise<void> {
-    const series = await this.series.ask(api.fleetSeries(this.context.query()));
+    const [series] = await Promise.all([
+      this.series.ask(api.fleetSeries(this.context.query())),
+      this.findings.ask(api.findings({ ...this.context.query(), state: "all", severity: "warning,critical", limit: String(MARKED) })),
+    ]);
     if (!series) return;
     const share = (i: number, of: (ofu: number, coverage: number) => number): number | null => {
       const gpus = series.gpu_count[i] ?? null;
@@ -87,6 +95,7 @@ export class FleetPage implements Page {
     const axis = { time: series.time, step_seconds: series.step_seconds, reasons: series.absent_reason };
     this.ofu.update({
       ...axis,
+      marks: findingMarks(this.findings.value?.findings ?? []),
       lines: [
         { name: "ofu_ratio", label: "OFU", values: series.ofu_ratio, colour: "--delivered" },
         { name: "tensor_active_ratio", label: "Tensor pipe active", values: series.tensor_active_ratio, colour: "--line-tensor", dashed: true },
@@ -111,10 +120,31 @@ export class FleetPage implements Page {
     }
     return [
       section("Fleet", asked(this.fleet, (value) => [this.figures(value), this.nothingBefore(), this.accountOf(value)])),
-      section("Over time", asked(this.series, () => [this.ofu.element, this.account.element])),
+      this.topFindings(),
+      section("Over time", asked(this.series, () => [this.ofu.element, markedList(this.context, this.findings.value?.findings ?? []), this.account.element])),
       section("Whose time it was", this.groups()),
       section("What these numbers rest on", asked(this.fleet, (value) => [qualityList(value.quality), h("details", null, h("summary", null, "Assumptions"), assumptionList(value.assumptions))])),
     ];
+  }
+
+  // Those that are open and cost most. Nothing where findings are not kept.
+  private topFindings(): Child {
+    const value = this.fleet.value;
+    const top = value?.findings ?? null;
+    if (!value || top === null) return null;
+    const all = h("a", { href: this.context.href("findings") }, `all ${count(value.finding_count)}`);
+    return section("Top findings",
+      top.length === 0 ? nothing("Nothing is open.") : table(
+        [
+          { title: "What", cell: (one: Mention) => [severityMark(one.severity), " ", h("a", { href: this.context.href("finding", { id: one.id }) }, kindText(one.kind)), h("span", { class: "wrap small finding-text" }, one.text)] },
+          { title: "Cost so far", number: true, cell: (one: Mention) => costText(one) ?? unknown("it cannot be told for this") },
+          { title: "State", cell: (one: Mention) => one.state },
+        ],
+        top.slice(0, TOP),
+        (one) => one.id,
+        "Open findings by what they cost, most first",
+      ),
+      (value.finding_count ?? 0) > Math.min(TOP, top.length) ? h("p", { class: "muted" }, "See ", all, ".") : null);
   }
 
   // What is different from the same length of time before it.

@@ -5,13 +5,14 @@ import { band, count, duration, flopsPerSecond, gpuHours, joules, percent, plain
 import { jobName } from "../base/job_id";
 import { reasonText } from "../base/reasons";
 import * as api from "../api/client";
-import type { Advice, Audit, GpuSeries, Job, Phases, Series } from "../api/answers";
+import type { Advice, Audit, Findings, GpuSeries, Job, Phases, Series } from "../api/answers";
 import { waterfall } from "../charts/bars";
 import { waterfallParts } from "./account";
 import { adviceElements } from "./advice";
 import { CourseCharts } from "./courses";
 import { costExplanation, coverageExplanation, hoursExplanation, jobOfuExplanation, reportedExplanation, waterfallExplanation } from "./explanations";
 import { HeatMap } from "./heat";
+import { findingMarks, markedList } from "./finding_parts";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
 import { phaseElements, phaseSpans } from "./phases";
@@ -31,6 +32,7 @@ export class JobPage implements Page {
   private readonly gpus: Asked<GpuSeries>;
   private readonly phases: Asked<Phases>;
   private readonly advice: Asked<Advice>;
+  private readonly findings: Asked<Findings>;
   private readonly charts: CourseCharts;
   private readonly heat: HeatMap;
 
@@ -40,6 +42,7 @@ export class JobPage implements Page {
     this.gpus = new Asked(context.changed);
     this.phases = new Asked(context.changed);
     this.advice = new Asked(context.changed);
+    this.findings = new Asked(context.changed);
     this.charts = new CourseCharts("job", context.zoom);
     this.heat = new HeatMap(context);
   }
@@ -71,10 +74,13 @@ export class JobPage implements Page {
     await Promise.all([this.loadSeries(id, query), this.loadGpus(id, query), this.loadPhases(id), this.advice.ask(api.advice(id, this.context.query()))]);
   }
 
-  // Phases of the whole window: what is usual for the job is the median of all that is asked for.
+  // Phases, and findings that are of it. Phases of the whole window: what is usual for the job is the median of all that is asked for.
   private async loadPhases(id: string): Promise<void> {
-    const phases = await this.phases.ask(api.phases(id, this.context.query()));
-    if (phases) this.charts.behind(phaseSpans(phases), []);
+    const [phases, findings] = await Promise.all([
+      this.phases.ask(api.phases(id, this.context.query())),
+      this.findings.ask(api.findings({ ...this.context.query(), job: id, state: "all", limit: "100" })),
+    ]);
+    this.charts.behind(phases ? phaseSpans(phases) : [], findingMarks(findings?.findings ?? []));
   }
 
   private async loadSeries(id: string, query: Record<string, string>): Promise<void> {
@@ -95,7 +101,7 @@ export class JobPage implements Page {
       h("section", { class: "panel", "data-key": "head", "aria-label": "Job" },
         h("h2", null, this.job.value?.job ?? jobName(this.id())),
         asked(this.job, (job) => [this.facts(job), this.figures(job)])),
-      section("Over time", asked(this.series, () => this.charts.elements())),
+      section("Over time", asked(this.series, () => [markedList(this.context, this.findings.value?.findings ?? []), this.charts.elements()])),
       section("Phases and goodput", asked(this.phases, (phases) => phaseElements(phases, this.context.zone, api.address(`jobs/${encodeURIComponent(this.id())}/phases`, this.context.query())))),
       h("div", { class: "columns", "data-key": "columns" },
         section("Where the capacity went", asked(this.job, (job) => this.waterfall(job))),
