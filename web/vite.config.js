@@ -2,7 +2,8 @@
 // under a path of its own.
 import { defineConfig } from "vite";
 
-const service = process.env.FLOPSIGHT_URL ?? "http://127.0.0.1:9890";
+// The host stays that of the page, as the service refuses what the pages of others send.
+const service = { target: process.env.FLOPSIGHT_URL ?? "http://127.0.0.1:9890", changeOrigin: false };
 
 export default defineConfig({
   base: "./",

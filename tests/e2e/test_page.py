@@ -12,6 +12,7 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(__file__))
+from fleet import BINARY
 from servers import wait_until
 from service import Service, load
 
@@ -82,6 +83,29 @@ class Page(unittest.TestCase):
         wait_until(lambda: service.json("/api/v1/findings")["findings_total"] > 0, "finding", 180)
         print(run("findings.mjs", service.url, self.shots))
 
+    def test_a_replay_of_real_exporters(self):
+        """Published pages of real exporters, scraped anew every 15 seconds for 20 minutes: not simulated, and what they lack is said."""
+        fixtures = os.path.join(ROOT, "tests", "fixtures", "dcgm_exporter")
+        end = int(time.time()) // 60 * 60
+        lines = []
+        for name in ("kops-conformance.prom", "upcloud-l40s.prom", "runai-fraction-1_workload.prom", "runai-mig-4_Active_Workloads.prom"):
+            with open(os.path.join(fixtures, name), encoding="utf-8") as file:
+                page = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+            lines += [f"{line} {t * 1000}" for t in range(end - 1200, end, 15) for line in page]
+        service = self.service("--rollup-late", "1s")
+        service.stop()
+        self.store(service, "replay.prom", lines)
+        service.start()
+        print(run("replay.mjs", service.url, self.shots))
+
+    def store(self, service: Service, name: str, lines: list[str]) -> None:
+        """Into the store of a service that is stopped."""
+        path = os.path.join(self.shots, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        done = subprocess.run([BINARY, "import", "--store", service.store, "--file", path], capture_output=True, text=True, check=False)
+        self.assertLessEqual(done.returncode, 1, done.stderr)
+
     def test_names_of_strangers_are_text(self):
         service = self.service("--rollup-late", "1s")
         labels = {"gpu": "0", "UUID": "GPU-" + HOSTILE, "modelName": HOSTILE, "Hostname": "node" + HOSTILE, "exported_pod": "job" + HOSTILE,
@@ -90,13 +114,8 @@ class Page(unittest.TestCase):
         now = int(time.time())
         lines = [f"{metric}{{{text}}} {value} {(now - 1200 + 15 * i) * 1000}" for i in range(70)
                  for metric, value in (("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.4), ("DCGM_FI_DEV_SM_CLOCK", 1500))]
-        path = os.path.join(self.shots, "hostile.prom")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
         service.stop()
-        from fleet import BINARY
-        done = subprocess.run([BINARY, "import", "--store", service.store, "--file", path], capture_output=True, text=True, check=False)
-        self.assertLessEqual(done.returncode, 1, done.stderr)
+        self.store(service, "hostile.prom", lines)
         service.start()
         print(run("hostile.mjs", service.url, self.shots))
 
