@@ -93,7 +93,7 @@ export class App {
     const { id, name, uuid } = address.parameters;
     const key = JSON.stringify([address.view, id, name, uuid]);
     if (key !== this.page_key || !this.page) {
-      this.page?.dispose();
+      this.page?.dispose?.();
       this.page_key = key;
       this.page = makePage(this.context);
       this.updated = null;
@@ -196,7 +196,7 @@ export class App {
     if (this.unreachable && this.updated !== null) {
       out.push(h("p", { class: "notice error", role: "alert", "data-key": "unreachable" }, "The service does not answer. What is shown is what it said before; this page tries again by itself."));
     }
-    const newest = this.page?.newest() ?? null;
+    const newest = this.page?.newest?.() ?? null;
     if (newest !== null && this.address.span.since !== null && now - newest > STALE_SECONDS * 1000) {
       out.push(h("p", { class: "notice", role: "status", "data-key": "stale" }, `Nothing new for ${duration((now - newest) / 1000)}: the newest sample is of ${time(newest, this.zone)}.`));
     }
@@ -239,6 +239,6 @@ export class App {
   }
 
   private redrawCharts(): void {
-    this.page?.redraw();
+    this.page?.redraw?.();
   }
 }

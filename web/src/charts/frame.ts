@@ -77,8 +77,27 @@ export function chartHead(title: Child, exports: Exports, extra: Child = null): 
 }
 
 // Browsers also tell of a mouse that rests while the page moves under it; that must not take away what the keys chose.
-export function moved(event: MouseEvent): boolean {
+function moved(event: MouseEvent): boolean {
   return event.movementX !== 0 || event.movementY !== 0;
+}
+
+// A canvas whose parts are known by a number: pointed at with the mouse or chosen with the keys, and opened.
+export interface Pointed {
+  find: (x: number, y: number) => number | null;
+  choose: (at: number | null) => void;
+  open: (at: number) => void;
+  key: (event: KeyboardEvent) => void;
+}
+
+export function pointable(canvas: HTMLCanvasElement, { find, choose, open, key }: Pointed): void {
+  canvas.tabIndex = 0;
+  canvas.addEventListener("mousemove", (event) => moved(event) && choose(find(event.offsetX, event.offsetY)));
+  canvas.addEventListener("mouseleave", () => document.activeElement !== canvas && choose(null));
+  canvas.addEventListener("click", (event) => {
+    const at = find(event.offsetX, event.offsetY);
+    if (at !== null) open(at);
+  });
+  canvas.addEventListener("keydown", key);
 }
 
 // A canvas of the size of its place, sharp on any screen. Draws again when either changes.

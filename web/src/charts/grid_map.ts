@@ -4,7 +4,7 @@
 // One cell is read at a time: under the mouse, or with the arrow keys; Enter opens it.
 import { h, keep, morph } from "../base/dom";
 import type { Child } from "../base/dom";
-import { chartHead, moved, Surface } from "./frame";
+import { chartHead, pointable, Surface } from "./frame";
 import type { Exports, Rows } from "./frame";
 import { colour, rgbOf, scaleColour, shareOf } from "./palette";
 import type { Domain } from "./palette";
@@ -59,14 +59,7 @@ export class GridMap {
       draw: (context, width, height) => this.draw(context, width, height),
     };
     const canvas = this.surface.canvas;
-    canvas.tabIndex = 0;
-    canvas.addEventListener("mousemove", (event) => moved(event) && this.choose(this.cellAt(event.offsetX, event.offsetY)));
-    canvas.addEventListener("mouseleave", () => document.activeElement !== canvas && this.choose(null));
-    canvas.addEventListener("click", (event) => {
-      const at = this.cellAt(event.offsetX, event.offsetY);
-      if (at !== null) this.options.open(at);
-    });
-    canvas.addEventListener("keydown", (event) => this.key(event));
+    pointable(canvas, { find: (x, y) => this.cellAt(x, y), choose: (at) => this.choose(at), open: (at) => this.options.open(at), key: (event) => this.key(event) });
     this.element = keep(h("figure", { class: "chart grid-map" }, chartHead(options.title, exports, this.legend), this.said, canvas));
   }
 

@@ -1,7 +1,7 @@
 // Points in a square of two ratios with the line on which they agree. Points can be reached with the mouse and with the arrow keys.
 import { h, keep, morph } from "../base/dom";
 import { percent } from "../base/format";
-import { chartHead, moved, Surface } from "./frame";
+import { chartHead, pointable, Surface } from "./frame";
 import type { Exports } from "./frame";
 import { colour } from "./palette";
 import type { Colour } from "./palette";
@@ -48,11 +48,7 @@ export class Scatter {
       draw: (context, width, height) => this.draw(context, width, height),
     };
     const canvas = this.surface.canvas;
-    canvas.tabIndex = 0;
-    canvas.addEventListener("mousemove", (event) => moved(event) && this.choose(this.nearest(event.offsetX, event.offsetY)));
-    canvas.addEventListener("mouseleave", () => document.activeElement !== canvas && this.choose(null));
-    canvas.addEventListener("click", () => this.openChosen());
-    canvas.addEventListener("keydown", (event) => this.key(event));
+    pointable(canvas, { find: (x, y) => this.nearest(x, y), choose: (at) => this.choose(at), open: (at) => this.open(at), key: (event) => this.key(event) });
     this.element = keep(h("figure", { class: "chart scatter" }, chartHead(options.title, exports), this.said, canvas));
   }
 
@@ -97,8 +93,8 @@ export class Scatter {
     this.surface.redraw();
   }
 
-  private openChosen(): void {
-    const point = this.at === null ? undefined : this.points[this.at];
+  private open(at: number | null): void {
+    const point = at === null ? undefined : this.points[at];
     if (point) this.options.open(point.id);
   }
 
@@ -111,7 +107,7 @@ export class Scatter {
       const now = this.at ?? (step > 0 ? -1 : this.points.length);
       this.choose(Math.max(0, Math.min(this.points.length - 1, now + step)));
     } else if (event.key === "Enter") {
-      this.openChosen();
+      this.open(this.at);
     }
   }
 

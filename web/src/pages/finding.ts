@@ -131,10 +131,6 @@ export class FindingPage implements Page {
     return this.finding.value?.simulated ?? false;
   }
 
-  newest(): number | null {
-    return null;
-  }
-
   redraw(): void {
     this.chart.rebuild();
   }

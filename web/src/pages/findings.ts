@@ -108,12 +108,4 @@ export class FindingsPage implements Page {
   simulated(): boolean {
     return this.list.value?.simulated ?? false;
   }
-
-  newest(): number | null {
-    return null;
-  }
-
-  redraw(): void {}
-
-  dispose(): void {}
 }

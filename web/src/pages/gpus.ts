@@ -80,15 +80,9 @@ export class HostPage implements Page {
     return this.gpus.value?.simulated ?? false;
   }
 
-  newest(): number | null {
-    return null;
-  }
-
   redraw(): void {
     this.heat.redraw();
   }
-
-  dispose(): void {}
 }
 
 export class GpuPage implements Page {
@@ -165,10 +159,6 @@ export class GpuPage implements Page {
 
   simulated(): boolean {
     return this.gpus.value?.simulated ?? false;
-  }
-
-  newest(): number | null {
-    return null;
   }
 
   redraw(): void {

@@ -221,11 +221,6 @@ export class JobPage implements Page {
     return this.job.value?.simulated ?? false;
   }
 
-  // A job that ended is not stale.
-  newest(): number | null {
-    return null;
-  }
-
   redraw(): void {
     this.charts.redraw();
     this.heat.redraw();

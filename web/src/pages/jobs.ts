@@ -125,12 +125,6 @@ export class JobsPage implements Page {
     return this.jobs.value?.simulated ?? false;
   }
 
-  newest(): number | null {
-    return null;
-  }
-
-  redraw(): void {}
-
   dispose(): void {
     clearTimeout(this.timer);
   }

@@ -209,10 +209,6 @@ export class MapPage implements Page {
     return this.gpus.value?.simulated ?? false;
   }
 
-  newest(): number | null {
-    return null;
-  }
-
   redraw(): void {
     this.grid.redraw();
   }

@@ -25,11 +25,12 @@ export interface Page {
   // Asks for everything that is shown; resolves when all has arrived or failed. Called again for each update.
   load: () => Promise<void>;
   render: () => Child;
-  // Of what is on the screen: whether some of it does not exist, and the end of the newest step with data (null: not known).
+  // Of what is on the screen: whether some of it does not exist, and the end of the newest step with data (none: it cannot be stale).
   simulated: () => boolean;
-  newest: () => number | null;
-  redraw: () => void;
-  dispose: () => void;
+  newest?: () => number | null;
+  // Where there are charts.
+  redraw?: () => void;
+  dispose?: () => void;
 }
 
 // One answer: what came last stays until something newer comes, also when a later question fails.

@@ -164,12 +164,4 @@ export class QualityPage implements Page {
   simulated(): boolean {
     return this.fleet.value?.quality.some((entry) => entry.code === "simulated") ?? false;
   }
-
-  newest(): number | null {
-    return null;
-  }
-
-  redraw(): void {}
-
-  dispose(): void {}
 }

@@ -131,13 +131,7 @@ export class StudyPage implements Page {
     return this.mfu.value?.simulated ?? false;
   }
 
-  newest(): number | null {
-    return null;
-  }
-
   redraw(): void {
     this.scatter.redraw();
   }
-
-  dispose(): void {}
 }

@@ -257,12 +257,4 @@ export class WastePage implements Page {
   simulated(): boolean {
     return this.now.value?.simulated ?? false;
   }
-
-  newest(): number | null {
-    return null;
-  }
-
-  redraw(): void {}
-
-  dispose(): void {}
 }
