@@ -256,7 +256,7 @@ const Access::Token* Access::token_of(std::string_view header) const {
 }
 
 std::optional<Caller> Access::caller(const net::ServerRequest& request) const {
-  if (is_open()) return Caller{"anybody", true, true, true, {}, {}};
+  if (is_open()) return Caller{"", true, true, true, {}, {}};
   const std::string_view header = request.header("authorization");
   if (const Token* token = token_of(header)) return token->caller;
   const auto basic = after_scheme(header, "basic");

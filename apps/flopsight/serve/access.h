@@ -23,7 +23,7 @@ namespace flopsight::app {
 enum class Role { kIngest, kRead, kAdmin };
 
 struct Caller {
-  std::string name;  // for logs: a user, or the token's name
+  std::string name;  // a user, or the name of the token; empty: anybody, as no users are configured
   bool may_ingest = false;
   bool may_read = false;
   bool may_admin = false;
