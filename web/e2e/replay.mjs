@@ -22,10 +22,13 @@ await run(async (test) => {
   await test.open(page, views.quality);
   const reasons = await page.locator('[aria-label="Coverage"]').innerText();
   test.check("what is not known has a reason", Object.values(fleet.fleet.absent_ratios).every((ratio) => ratio === 0) || (await page.locator('[aria-label="Coverage"] tbody tr').count()) > 0, reasons);
-  const { gpus } = await (await fetch(`${test.url}/api/v1/gpus?since=1h`)).json();
-  const uuid = gpus.uuid.find((one) => one);
-  await test.open(page, `/gpu?uuid=${encodeURIComponent(uuid)}&since=1h`);
-  test.equal("a GPU has its page", await page.locator(".notice.error").count(), 0);
+  const { hosts } = await (await fetch(`${test.url}/api/v1/gpus?since=1h`)).json();
+  const host = hosts.find((one) => one.startsWith("gpu1-"));
+  await test.open(page, `/host?name=${encodeURIComponent(host)}&since=1h`);
+  test.equal("a host has its page", await page.locator(".notice.error").count(), 0);
+  await page.locator("tbody a.name").first().click();
+  await test.goes("a GPU of it leads away", page, "/gpu");
+  test.equal("and has its page", await page.locator(".notice.error").count(), 0);
   await test.shot(page, "replay-gpu");
   await test.open(page, "/?since=1h");
   test.equal("without prices there are no dollars", (await page.locator("main").innerText()).includes("$"), false);
