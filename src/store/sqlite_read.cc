@@ -87,9 +87,12 @@ base::Result<std::vector<GpuRecord>> SqliteStore::gpus_of(Statement& select) {
 
 base::Result<std::vector<GpuRecord>> SqliteStore::gpus(const std::vector<GpuId>& ids) {
   std::vector<GpuRecord> records;
+  if (ids.empty()) return records;
+  records.reserve(ids.size());
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement select, select_names());
   for (const GpuId id : ids) {
     if (id < 1 || id > gpus_.size() || gpus_[id - 1].first == 0) continue;
-    FLOPSIGHT_ASSIGN_OR_RETURN(samples::GpuIdentity identity, names_of(id));
+    FLOPSIGHT_ASSIGN_OR_RETURN(samples::GpuIdentity identity, names_of(select, id));
     records.push_back({id, std::move(identity), {gpus_[id - 1].first}, {gpus_[id - 1].closed_until}});
   }
   return records;

@@ -123,9 +123,12 @@ base::Status SqliteStore::load_checkpoint() {
   return load_spans();
 }
 
-base::Result<samples::GpuIdentity> SqliteStore::names_of(GpuId id) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(Statement select,
-                             database_.prepare("SELECT " + std::string(kGpuColumns) + " FROM gpus WHERE id = ?"));
+base::Result<Statement> SqliteStore::select_names() {
+  return database_.prepare("SELECT " + std::string(kGpuColumns) + " FROM gpus WHERE id = ?");
+}
+
+base::Result<samples::GpuIdentity> SqliteStore::names_of(Statement& select, GpuId id) {
+  select.reset();
   select.bind(1, id);
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, select.step());
   return row ? identity_of(select, 0) : samples::GpuIdentity{};
@@ -146,7 +149,8 @@ GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
   // Seldom: an exporter that says more than the one before.
   auto change = new_names_.find(id);
   if (change == new_names_.end()) {
-    auto before = names_of(id);
+    auto select = select_names();
+    auto before = select.ok() ? names_of(*select, id) : base::Result<samples::GpuIdentity>(select.error());
     change = new_names_.emplace(id, before.ok() ? std::move(before).value() : identity).first;
   }
   bool changed = false;

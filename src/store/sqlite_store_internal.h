@@ -139,7 +139,9 @@ class SqliteStore : public Store {
   void add_open(Held span, units::Window window, std::vector<Held>& spans) const;
   base::Status load_checkpoint();
   base::Status load_spans();
-  base::Result<samples::GpuIdentity> names_of(GpuId id);
+  // Prepared once for all GPUs of a question: preparing takes longer than reading.
+  base::Result<Statement> select_names();
+  base::Result<samples::GpuIdentity> names_of(Statement& select, GpuId id);
 
   // A piece of a window, and of which slots it is read: 0 for those as they were closed, or what became of them.
   struct Part {

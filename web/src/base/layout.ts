@@ -9,6 +9,11 @@ export interface MapLayout {
   place: Int32Array; // of each GPU: its cell
 }
 
+// By which names sort as people count: "n9" before "n10".
+export function naturalKey(name: string): string {
+  return name.replace(/\d+/g, (digits) => digits.padStart(12, "0"));
+}
+
 const CELL_MAX = 22;
 const GROUP_MAX = 16;
 const HEIGHT_WANTED = 640;

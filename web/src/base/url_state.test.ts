@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatAddress, parseAddress, previousQuery, spanQuery, spanSeconds } from "./url_state";
 import { jobId, jobName } from "./job_id";
-import { mapLayout } from "./layout";
+import { mapLayout, naturalKey } from "./layout";
 
 test("every view comes back from its address", () => {
   for (const [path, query] of [["", ""], ["map", "metric=coverage_ratio"], ["jobs", "cursor=100&since=7d"], ["job", "id=train%7E20a%40ml&since=1h"], ["host", "name=n%2F1"],
@@ -30,6 +30,11 @@ test("ids of jobs are those of the API", () => {
   assert.equal(jobId("a/b \u00e9", null), "a~2fb~20~c3~a9");
   assert.equal(jobName("a~2fb~20~c3~a9@ml"), "a/b \u00e9@ml");
   assert.equal(jobName("~ff"), "~ff");
+});
+
+test("names sort as people count", () => {
+  const names = ["n10", "n9", "rack2-n1", "rack10-n1", "n9b", "n"];
+  assert.deepEqual([...names].sort((a, b) => (naturalKey(a) < naturalKey(b) ? -1 : 1)), ["n", "n9", "n9b", "n10", "rack2-n1", "rack10-n1"]);
 });
 
 test("a map keeps hosts together, in lines of one length, and has every GPU once", () => {

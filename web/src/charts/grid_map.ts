@@ -7,6 +7,7 @@ import type { Child } from "../base/dom";
 import { chartHead, pointable, Surface } from "./frame";
 import type { Exports, Rows } from "./frame";
 import { colour, rgbOf, scaleColour, shareOf } from "./palette";
+import type { Rgb } from "./palette";
 import type { Domain } from "./palette";
 
 export interface Grid {
@@ -69,8 +70,13 @@ export class GridMap {
     const height = grid.rows * grid.cell_height + (grid.column_ticks ? TICKS : 0);
     this.surface.canvas.style.setProperty("--height", `${height}px`);
     this.surface.canvas.style.setProperty("--width", grid.cell_width ? `${grid.columns * grid.cell_width}px` : "100%");
-    const known = grid.values.reduce((n, value) => n + (Number.isNaN(value) || value === Infinity ? 0 : 1), 0);
-    const cells = grid.values.reduce((n, value) => n + (value === Infinity ? 0 : 1), 0);
+    let known = 0;
+    let cells = 0;
+    for (const value of grid.values) {
+      if (value === Infinity) continue;
+      cells += 1;
+      if (!Number.isNaN(value)) known += 1;
+    }
     this.surface.canvas.setAttribute("aria-label", `${this.options.title}: ${cells} cells, ${known} known. Arrow keys go from cell to cell, Enter opens one.`);
     morph(this.legend, [
       h("span", null, grid.format(grid.domain.low)),
@@ -143,17 +149,17 @@ export class GridMap {
     const context = canvas.getContext("2d");
     if (!context) return canvas;
     const image = context.createImageData(canvas.width, canvas.height);
-    const unknown = rgbOf(colour("--unknown"));
-    const ramp = Array.from({ length: 256 }, (_, i) => scaleColour(i / 255));
-    grid.values.forEach((value, i) => {
-      if (value === Infinity) return;
-      const share = Math.min(1, Math.max(0, shareOf(value, grid.domain)));
-      const [r, g, b] = Number.isNaN(value) ? unknown : (ramp[Math.round(share * 255)] ?? unknown);
-      image.data[i * 4] = r;
-      image.data[i * 4 + 1] = g;
-      image.data[i * 4 + 2] = b;
-      image.data[i * 4 + 3] = 255;
-    });
+    // Whole pixels at a time, in the order of bytes that all machines with a browser have: 100,000 cells within a frame.
+    const pixels = new Uint32Array(image.data.buffer);
+    const pixel = ([red, green, blue]: Rgb): number => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+    const unknown = pixel(rgbOf(colour("--unknown")));
+    const ramp = Uint32Array.from({ length: 256 }, (_, i) => pixel(scaleColour(i / 255)));
+    const { values, domain } = grid;
+    for (let i = 0; i < values.length; i += 1) {
+      const value = values[i] ?? NaN;
+      if (value === Infinity) continue;
+      pixels[i] = Number.isNaN(value) ? unknown : (ramp[Math.round(Math.min(1, Math.max(0, shareOf(value, domain))) * 255)] ?? unknown);
+    }
     context.putImageData(image, 0, 0);
     return canvas;
   }

@@ -2,7 +2,7 @@
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
 import { count, megahertz, percent, UNKNOWN } from "../base/format";
-import { mapLayout } from "../base/layout";
+import { mapLayout, naturalKey } from "../base/layout";
 import type { MapLayout } from "../base/layout";
 import { reasonText } from "../base/reasons";
 import * as api from "../api/client";
@@ -14,6 +14,8 @@ import { asked, choice, nothing, qualityList, section, table, tabs, unknown } fr
 
 type Metric = "ofu_ratio" | "tensor_active_ratio" | "sm_clock_hertz" | "coverage_ratio";
 const METRICS: [string, string][] = [["ofu_ratio", "OFU"], ["tensor_active_ratio", "Tensor activity"], ["sm_clock_hertz", "SM clock"], ["coverage_ratio", "Coverage"]];
+const FRESH_MILLISECONDS = 20_000;
+const INDEX_MAX = 1024; // GPUs of a host
 const HOSTS_SHOWN = 15;
 // A map is of now: of a whole day the mean of every GPU would have to be read, and would say less.
 const SPANS: [string, string][] = [["5m", "Last 5 minutes"], ["15m", "Last 15 minutes"], ["1h", "Last hour"], ["span", "The time span above"]];
@@ -21,6 +23,9 @@ const SPANS: [string, string][] = [["5m", "Last 5 minutes"], ["15m", "Last 15 mi
 export class MapPage implements Page {
   private readonly gpus: Asked<GpuMap>;
   private readonly grid: GridMap;
+  private asked = "";
+  private asked_at = 0;
+  private rank = new Int32Array(0); // of each host by name
   private order: number[] = []; // GPUs in the order of the map, as places in the columns of the answer
   private layout: MapLayout = mapLayout([], 0);
   private cells = new Map<number, number>(); // cell to place in `order`
@@ -56,8 +61,15 @@ export class MapPage implements Page {
     return span === "span" || since === null ? this.context.query() : { since: span };
   }
 
+  // Another colour is of the same answer, which is large.
   async load(): Promise<void> {
-    if (await this.gpus.ask(api.gpuMap(this.query()))) this.fill();
+    const query = this.query();
+    const asked = JSON.stringify(query);
+    if (asked === this.asked && Date.now() - this.asked_at < FRESH_MILLISECONDS && this.gpus.error === null) return;
+    if (!(await this.gpus.ask(api.gpuMap(query)))) return;
+    this.asked = asked;
+    this.asked_at = Date.now();
+    this.fill();
   }
 
   private model(): string {
@@ -69,11 +81,16 @@ export class MapPage implements Page {
     if (!value) return;
     const { host, index, model } = value.gpus;
     const wanted = value.models.indexOf(this.model());
+    const keys = value.hosts.map(naturalKey);
+    const names = keys.map((_, i) => i).sort((a, b) => ((keys[a] ?? "") < (keys[b] ?? "") ? -1 : 1));
+    this.rank = new Int32Array(value.hosts.length);
+    names.forEach((i, place) => {
+      this.rank[i] = place;
+    });
+    // One number for each GPU, so that sorting compares no names.
+    const place_of = Float64Array.from({ length: value.gpu_count }, (_, gpu) => (this.rank[host[gpu] ?? -1] ?? value.hosts.length) * INDEX_MAX + Math.min(INDEX_MAX - 1, Number(index[gpu] ?? 0) || 0));
     this.order = Array.from({ length: value.gpu_count }, (_, i) => i).filter((i) => wanted < 0 || model[i] === wanted);
-    const names = value.hosts.map((name, i) => ({ name, i })).sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
-    const rank = new Map(names.map(({ i }, place) => [i, place]));
-    const rankOf = (gpu: number): number => rank.get(host[gpu] ?? -1) ?? value.hosts.length;
-    this.order.sort((a, b) => rankOf(a) - rankOf(b) || Number(index[a] ?? 0) - Number(index[b] ?? 0));
+    this.order.sort((a, b) => (place_of[a] ?? 0) - (place_of[b] ?? 0));
     this.layout = mapLayout(this.order.map((gpu) => host[gpu] ?? null), this.grid.element.clientWidth || Math.min(1240, window.innerWidth - 48));
     this.draw(value);
     this.context.changed();
@@ -157,7 +174,8 @@ export class MapPage implements Page {
     const metric = this.metric();
     const set = (name: string, fallback: string) => (chosen: string) => {
       this.context.set({ [name]: chosen === fallback ? "" : chosen });
-      if (this.gpus.value) this.fill();
+      if (name === "model") this.fill();
+      else if (name === "metric" && this.gpus.value) this.draw(this.gpus.value);
     };
     return [
       section("Map",
@@ -181,16 +199,22 @@ export class MapPage implements Page {
 
   private hosts(value: GpuMap): Child {
     const metric = this.metric();
-    const sums = new Map<number, { sum: number; known: number; gpus: number }>();
+    const hosts = value.hosts.length;
+    const [sum, known, gpus] = [new Float64Array(hosts), new Float64Array(hosts), new Float64Array(hosts)];
+    const column = value.gpus[metric];
     for (const gpu of this.order) {
       const host = value.gpus.host[gpu];
       if (host == null) continue;
-      const of = sums.get(host) ?? { sum: 0, known: 0, gpus: 0 };
-      const one = value.gpus[metric][gpu] ?? null;
-      sums.set(host, { sum: of.sum + (one ?? 0), known: of.known + (one === null ? 0 : 1), gpus: of.gpus + 1 });
+      const one = column[gpu] ?? null;
+      gpus[host] = (gpus[host] ?? 0) + 1;
+      if (one === null) continue;
+      sum[host] = (sum[host] ?? 0) + one;
+      known[host] = (known[host] ?? 0) + 1;
     }
-    const rows = [...sums].map(([host, of]) => ({ name: value.hosts[host] ?? "", mean: of.known === 0 ? null : of.sum / of.known, ...of }));
-    rows.sort((a, b) => (a.mean ?? -1) - (b.mean ?? -1) || a.name.localeCompare(b.name, "en", { numeric: true }));
+    const mean = Float64Array.from(sum, (of, host) => (known[host] ? of / (known[host] ?? 1) : -1));
+    const least = Array.from({ length: hosts }, (_, host) => host).filter((host) => (gpus[host] ?? 0) > 0)
+      .sort((a, b) => (mean[a] ?? 0) - (mean[b] ?? 0) || (this.rank[a] ?? 0) - (this.rank[b] ?? 0));
+    const rows = least.slice(0, HOSTS_SHOWN).map((host) => ({ name: value.hosts[host] ?? "", mean: known[host] ? (mean[host] ?? null) : null, known: known[host] ?? 0, gpus: gpus[host] ?? 0 }));
     const format = metric === "sm_clock_hertz" ? megahertz : (one: number | null) => percent(one);
     return table(
       [
@@ -199,7 +223,7 @@ export class MapPage implements Page {
         { title: METRICS.find(([name]) => name === metric)?.[1] ?? UNKNOWN, number: true, cell: (row) => (row.mean === null ? unknown("of none of its GPUs") : format(row.mean)) },
         { title: "Unknown GPUs", number: true, cell: (row) => count(row.gpus - row.known) },
       ],
-      rows.slice(0, HOSTS_SHOWN),
+      rows,
       (row) => row.name,
       "Hosts with the least",
     );
