@@ -14,7 +14,7 @@ async function download(page, button) {
 
 await run(async (test) => {
   const jobs = (await (await fetch(`${test.url}/api/v1/jobs?since=3h&limit=100`)).json()).jobs;
-  const big = jobs.filter((one) => one.ofu_ratio !== null).sort((a, b) => b.gpu_count - a.gpu_count || b.ofu_ratio - a.ofu_ratio)[0];
+  const big = jobs.filter((one) => one.ofu_ratio !== null).sort((a, b) => b.gpu_hours_delivered - a.gpu_hours_delivered)[0];
   const job = `/job?id=${encodeURIComponent(big.id)}&since=3h`;
   const { gpus } = await (await fetch(`${test.url}/api/v1/gpus/series?since=3h&columns=ofu_ratio&job=${encodeURIComponent(big.id)}`)).json();
   const host = `/host?name=${encodeURIComponent(gpus[0].host)}&since=3h`;
