@@ -143,14 +143,14 @@ async function charts(test, page, views, big) {
   test.equal("it is the same job", await page.locator("h2").first().innerText(), big.job);
   const heat = page.locator(".grid-map canvas");
   // What the way back asked for may still be on its way, and takes the place of the cells that the keys were on.
-  const read = page.locator(".cell-text b");
-  for (let turn = 0; turn < 5 && (await read.count()) === 0; turn += 1) {
+  const cell = page.locator(".cell-text b");
+  for (let turn = 0; turn < 5 && (await cell.count()) === 0; turn += 1) {
     await heat.focus();
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowRight");
     await test.settled(page);
   }
-  test.check("a cell of the heat map is read with the keys", (await read.count()) === 1 && /%|unknown/.test(await read.innerText()));
+  test.check("a cell of the heat map is read with the keys", (await cell.count()) === 1 && /%|unknown/.test(await cell.innerText()));
   await page.keyboard.press("Enter");
   await test.goes("and opened", page, "/gpu");
 }
