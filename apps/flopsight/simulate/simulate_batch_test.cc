@@ -21,7 +21,7 @@ TEST(SimulatedBatch, a_kept_message_has_the_series_of_its_round) {
   SimulatedBatch kept(0, options.hosts());
   std::uint64_t least = ~std::uint64_t{0}, most = 0;
   for (int i = 0; i < 180; ++i) {
-    const std::int64_t round = options.start_milliseconds + i * options.interval_milliseconds();
+    const std::int64_t round = options.start_milliseconds() + i * options.interval_milliseconds();
     const SimulatedBatch::How how{wire::RemoteWriteVersion::kV1, 0, i == 0};
     SimulatedBatch fresh(0, options.hosts());
     const auto expected = fresh.fill(timetable, meter, round, how);
