@@ -38,7 +38,7 @@ function part(name: string, label: string, colour: Colour, hours: number, dollar
   return { name, label, share, value: hours < 0 ? signed(hours, gpuHours) : gpuHours(hours), detail, detail_text: detail, file_values: [hours, dollars], colour };
 }
 
-const LEAST_SHARE = 1e-6; // less is a rounding of sums
+const LEAST_SHARE = 1e-4; // what would read as 0.0 %
 
 // Delivered, each cause that took anything, most first, and unmeasured: they add up to what was allocated.
 export function wasteParts(row: WasteRow): Part[] {
