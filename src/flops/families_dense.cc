@@ -86,6 +86,80 @@ void read_llama(Keys& keys, Builder& builder) {
   add_blocks(builder, d, same_masks(builder.model.shape.blocks));
 }
 
+// As Llama, with the bias of all projections under one key.
+void read_internlm2(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "attn_implementation"});
+  Dense d;
+  d.bias_qkv = d.bias_out = keys.flag_or("bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
+void read_baichuan(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  builder.model.assumptions.clear();  // the family has no grouped queries
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "z_loss_weight"});
+  add_blocks(builder, {}, same_masks(builder.model.shape.blocks));
+}
+
+// Qwen, the first: intermediate_size is that of both halves of the gate together.
+void read_qwen(Keys& keys, Builder& builder) {
+  Shape& s = builder.model.shape;
+  s.hidden_size = keys.count("hidden_size");
+  s.blocks = keys.count("num_hidden_layers", kBlocksMax);
+  s.heads = s.kv_heads = keys.count("num_attention_heads");
+  s.head_dim = keys.count("kv_channels");
+  s.vocab_size = keys.count("vocab_size");
+  s.positions_max = keys.count_or(keys.spelling({"max_position_embeddings", "seq_length"}), 0);
+  s.tied = keys.flag_or("tie_word_embeddings", false);
+  const std::uint64_t both = keys.count("intermediate_size");
+  if (both % 2 != 0) keys.wrong("intermediate_size", "an even number");
+  s.intermediate_size = std::max<std::uint64_t>(1, both / 2);
+  keys.known({"use_dynamic_ntk", "use_logn_attn", "use_flash_attn", "use_cache_quantization", "use_cache_kernel", "softmax_in_fp32", "bf16", "fp16", "fp32", "onnx_safe", "seq_length"});
+  if (!keys.flag_or("no_bias", true)) keys.wrong("no_bias", "true");
+  Dense d;
+  d.bias_qkv = true;
+  add_blocks(builder, d, same_masks(s.blocks));
+}
+
+// ChatGLM2, ChatGLM3 and GLM-4-9B in their own format.
+void read_chatglm(Keys& keys, Builder& builder) {
+  Shape& s = builder.model.shape;
+  s.hidden_size = keys.count("hidden_size");
+  s.blocks = keys.count(keys.spelling({"num_layers", "num_hidden_layers"}), kBlocksMax);
+  s.heads = keys.count("num_attention_heads");
+  s.head_dim = keys.count("kv_channels");
+  s.vocab_size = keys.count(keys.spelling({"padded_vocab_size", "vocab_size"}));
+  s.positions_max = keys.count_or("seq_length", 0);
+  s.intermediate_size = keys.count("ffn_hidden_size");
+  s.tied = keys.flag_or("tie_word_embeddings", false);
+  s.kv_heads = keys.flag_or("multi_query_attention", false) ? keys.count("multi_query_group_num") : s.heads;
+  if (s.heads % s.kv_heads != 0) keys.wrong("multi_query_group_num", "a divisor of num_attention_heads " + std::to_string(s.heads));
+  keys.known({"apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm", "attention_softmax_in_fp32", "bias_dropout_fusion", "fp32_residual_connection",
+              "original_rope", "quantization_bit", "vocab_size", "multi_query_group_num", "num_hidden_layers", "rope_ratio", "prefix_projection", "interleaved_qkv"});
+  for (const char* key : {"rmsnorm", "post_layer_norm"}) {
+    if (!keys.flag_or(key, true)) keys.wrong(key, "true");
+  }
+  if (keys.has("pre_seq_len")) keys.wrong("pre_seq_len", "null: prefix tuning is not counted");
+  Dense d;
+  d.bias_out = d.bias_mlp = keys.flag_or("add_bias_linear", false);
+  d.bias_qkv = d.bias_out || keys.flag_or("add_qkv_bias", false);
+  add_blocks(builder, d, same_masks(s.blocks));
+}
+
+// OLMo (arXiv 2402.00838): its norms have no weights.
+void read_olmo(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "clip_qkv"});
+  Dense d;
+  d.norms = d.vectors_each = 0;
+  d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
 void read_granite(Keys& keys, Builder& builder) {
   keys.known({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
   read_llama(keys, builder);
@@ -171,6 +245,7 @@ void read_starcoder2(Keys& keys, Builder& builder) {
   d.gated = false;
   d.vectors_each = 2;
   d.bias_qkv = d.bias_out = d.bias_mlp = keys.flag_or("use_bias", true);
+  if (!keys.has("tie_word_embeddings")) builder.assume("tie_word_embeddings is not given: true, as in the model class");
   add_blocks(builder, d, window_everywhere(keys, builder.model.shape.blocks));
 }
 

@@ -240,4 +240,66 @@ void read_gpt_oss(Keys& keys, Builder& builder) {
   add_head(builder);
 }
 
+// DBRX: LayerNorm without biases, experts in every block. Its inner objects are written with the keys of any configuration of the library.
+void read_dbrx(Keys& keys, Builder& builder) {
+  Shape& s = builder.model.shape;
+  s.hidden_size = keys.count("d_model");
+  s.blocks = keys.count("n_layers", kBlocksMax);
+  s.heads = keys.count("n_heads");
+  s.vocab_size = keys.count("vocab_size");
+  s.positions_max = keys.count("max_seq_len");
+  s.tied = keys.flag_or("tie_word_embeddings", false);
+  if (s.hidden_size % s.heads != 0) keys.wrong("n_heads", "a divisor of d_model " + std::to_string(s.hidden_size));
+  s.head_dim = std::max<std::uint64_t>(1, s.hidden_size / s.heads);
+  const base::json::Object* attention = keys.object("attn_config");
+  const base::json::Object* experts = keys.object("ffn_config");
+  if (attention == nullptr) keys.wrong("attn_config", "an object with kv_n_heads");
+  if (experts == nullptr) keys.wrong("ffn_config", "an object with ffn_hidden_size, moe_num_experts and moe_top_k");
+  if (attention == nullptr || experts == nullptr) return;
+  Keys a(*attention, keys.path("attn_config."));
+  s.kv_heads = a.count("kv_n_heads");
+  if (s.heads % s.kv_heads != 0) a.wrong("kv_n_heads", "a divisor of n_heads " + std::to_string(s.heads));
+  Keys f(*experts, keys.path("ffn_config."));
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = f.count("moe_num_experts", kExpertsMax);
+  moe.top_k = f.count("moe_top_k", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = f.count("ffn_hidden_size");
+  moe.norms = {1, s.hidden_size};
+  check_top_k(f, "moe_top_k", moe);
+  a.known({"clip_qkv", "model_type", "tie_word_embeddings", "attn_pdrop"});
+  f.known({"ffn_act_fn", "moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights", "uniform_expert_assignment", "model_type", "tie_word_embeddings"});
+  for (Keys* part : {&a, &f}) keys.finish_part(*part, "dbrx");
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(attention_layer(attention_of(s, {}, 1)));
+    builder.add(moe_layer(moe));
+  }
+  add_head(builder);
+}
+
+// Phi-3.5-MoE: as Mixtral, with LayerNorm, and biases on the attention and the head.
+void read_phimoe(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "router_jitter_noise", "input_jitter_noise"});
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_local_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
+  moe.norms = {1, s.hidden_size, 2};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  AttentionShape a = attention_of(s, window > 0 ? MaskOfBlock{Mask::kWindow, window} : MaskOfBlock{}, 1, 2);
+  a.bias_qkv = a.bias_out = keys.flag_or("attention_bias", false);
+  const bool head_bias = keys.flag_or("lm_head_bias", false);
+  add_embedding(builder);
+  for (std::uint64_t i = 0; i < s.blocks; ++i) {
+    builder.add(attention_layer(a));
+    builder.add(moe_layer(moe));
+  }
+  add_head(builder, 2, head_bias);
+}
+
 }  // namespace flopsight::flops

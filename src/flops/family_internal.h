@@ -97,6 +97,22 @@ void read_nemotron_nas(Keys& keys, Builder& builder);
 void read_gpt2(Keys& keys, Builder& builder);
 void read_gpt_neox(Keys& keys, Builder& builder);
 void read_mpt(Keys& keys, Builder& builder);
+void read_internlm2(Keys& keys, Builder& builder);
+void read_chatglm(Keys& keys, Builder& builder);
+void read_olmo(Keys& keys, Builder& builder);
+void read_qwen(Keys& keys, Builder& builder);
+void read_baichuan(Keys& keys, Builder& builder);
+// With LayerNorm.
+void read_opt(Keys& keys, Builder& builder);
+void read_bloom(Keys& keys, Builder& builder);
+void read_falcon(Keys& keys, Builder& builder);
+void read_bert(Keys& keys, Builder& builder);
+void read_gptj(Keys& keys, Builder& builder);
+void read_gpt_bigcode(Keys& keys, Builder& builder);
+void read_phi(Keys& keys, Builder& builder);
+void read_stablelm(Keys& keys, Builder& builder);
+void read_cohere(Keys& keys, Builder& builder);
+void read_cohere2(Keys& keys, Builder& builder);
 // Mixtures of experts.
 void read_mixtral(Keys& keys, Builder& builder);
 void read_olmoe(Keys& keys, Builder& builder);
@@ -106,6 +122,8 @@ void read_qwen2_moe(Keys& keys, Builder& builder);
 void read_qwen3_moe(Keys& keys, Builder& builder);
 void read_llama4(Keys& keys, Builder& builder);
 void read_gpt_oss(Keys& keys, Builder& builder);
+void read_dbrx(Keys& keys, Builder& builder);
+void read_phimoe(Keys& keys, Builder& builder);
 // Latent attention.
 void read_deepseek_v2(Keys& keys, Builder& builder);
 void read_deepseek_v3(Keys& keys, Builder& builder);

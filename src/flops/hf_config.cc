@@ -15,11 +15,19 @@ namespace json = base::json;
 
 // Sorted by model_type.
 constexpr std::array kFamilies = std::to_array<Family>({
+    {"baichuan", read_baichuan, "Baichuan 1 and 2"},
     {"bart", read_bart, "BART: encoder and decoder"},
+    {"bert", read_bert, "BERT, with the head of masked language modelling"},
+    {"bloom", read_bloom, "BLOOM"},
+    {"chatglm", read_chatglm, "ChatGLM2, ChatGLM3, GLM-4-9B"},
     {"clip_text_model", read_clip_text, "CLIP's text tower"},
+    {"cohere", read_cohere, "Command-R, Aya"},
+    {"cohere2", read_cohere2, "Command-R7B, Command A: windows in three of four blocks"},
+    {"dbrx", read_dbrx, "DBRX: experts"},
     {"deepseek_v2", read_deepseek_v2, "DeepSeek-V2: latent attention, experts"},
     {"deepseek_v3", read_deepseek_v3, "DeepSeek-V3 and R1: latent attention, experts, multi-token prediction"},
     {"deepseek_v32", read_deepseek_v32, "DeepSeek-V3.2: the same with sparse attention (DSA)"},
+    {"falcon", read_falcon, "Falcon and Falcon 2"},
     {"falcon_mamba", read_mamba, "Falcon-Mamba"},
     {"gemma", read_gemma, "Gemma"},
     {"gemma2", read_gemma2, "Gemma 2: windows in every second block"},
@@ -30,9 +38,12 @@ constexpr std::array kFamilies = std::to_array<Family>({
     {"glm4_moe_lite", read_deepseek_v3, "GLM-4.7-Flash: latent attention, experts"},
     {"glm_moe_dsa", read_glm_moe_dsa, "GLM-5: latent and sparse attention, experts"},
     {"gpt2", read_gpt2, "GPT-2 and GPT-3"},
+    {"gpt_bigcode", read_gpt_bigcode, "StarCoder, SantaCoder: one head of keys"},
     {"gpt_neox", read_gpt_neox, "GPT-NeoX, Pythia"},
     {"gpt_oss", read_gpt_oss, "gpt-oss: experts, windows in every second block, sinks"},
+    {"gptj", read_gptj, "GPT-J"},
     {"granite", read_granite, "Granite"},
+    {"internlm2", read_internlm2, "InternLM2 and 2.5"},
     {"jamba", read_jamba, "Jamba: Mamba-1, attention, experts"},
     {"kimi_k2", read_deepseek_v3, "Kimi K2: as DeepSeek-V3"},
     {"kimi_linear", read_kimi_linear, "Kimi Linear: Kimi delta attention, latent attention, experts"},
@@ -48,10 +59,15 @@ constexpr std::array kFamilies = std::to_array<Family>({
     {"nemotron", read_nemotron, "Nemotron-4, Minitron: LayerNorm, ungated feed-forward"},
     {"nemotron-nas", read_nemotron_nas, "Llama-Nemotron (DeciLM): every block of its own size"},
     {"nemotron_h", read_nemotron_h, "Nemotron-H, Nemotron Nano 2, Nemotron 3: Mamba-2, attention, (latent) experts"},
+    {"olmo", read_olmo, "OLMo: norms without weights"},
     {"olmo2", read_olmo2, "OLMo 2"},
     {"olmo3", read_olmo2, "OLMo 3: windows by layer_types"},
     {"olmoe", read_olmoe, "OLMoE: experts"},
+    {"opt", read_opt, "OPT"},
+    {"phi", read_phi, "Phi-1, 1.5 and 2"},
     {"phi3", read_phi3, "Phi-3 and Phi-4"},
+    {"phimoe", read_phimoe, "Phi-3.5-MoE: experts"},
+    {"qwen", read_qwen, "Qwen (the first)"},
     {"qwen2", read_qwen2, "Qwen 2 and 2.5"},
     {"qwen2_5_vl_text", read_qwen2, "Qwen2.5-VL's language model"},
     {"qwen2_moe", read_qwen2_moe, "Qwen 2 MoE: experts and a gated shared one"},
@@ -62,10 +78,13 @@ constexpr std::array kFamilies = std::to_array<Family>({
     {"qwen3_next", read_qwen3_next, "Qwen3-Next: gated delta-net, gated attention, experts"},
     {"qwen3_vl_moe_text", read_qwen3_moe, "Qwen3-VL MoE's language model"},
     {"qwen3_vl_text", read_qwen3, "Qwen3-VL's language model"},
+    {"roberta", read_bert, "RoBERTa, with the head of masked language modelling"},
     {"seed_oss", read_seed_oss, "Seed-OSS"},
     {"smollm3", read_smollm3, "SmolLM3"},
+    {"stablelm", read_stablelm, "StableLM"},
     {"starcoder2", read_starcoder2, "StarCoder2: ungated feed-forward with biases"},
     {"t5", read_t5, "T5: encoder and decoder"},
+    {"xlm-roberta", read_bert, "XLM-RoBERTa, with the head of masked language modelling"},
     {"zamba2", read_zamba2, "Zamba2: Mamba-2, and one transformer block that runs many times"},
 });
 
@@ -81,6 +100,7 @@ constexpr std::array kMultiModal = std::to_array<MultiModal>({
     {"gemma4", "gemma4_text", "gemma4_vision"},
     {"kimi_k25", "kimi_k2", "moonvit"},
     {"llama4", "llama4_text", "llama4_vision_model"},
+    {"mistral3", "mistral", "pixtral"},
     {"qwen2_5_vl", "qwen2_5_vl_text", "qwen2_5_vl"},
     {"qwen3_5", "qwen3_5_text", "qwen3_5"},
     {"qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_moe"},
@@ -100,7 +120,9 @@ std::string type_of(const json::Value& object) {
 
 base::Error unknown_type(const std::string& where, const std::string& type) {
   if (type.empty()) return {base::ErrorCode::kInvalid, where + ": not there, expected the name of a model family"};
-  return {base::ErrorCode::kUnsupported, where + " " + base::printable(type, 60) + " is not known; docs/flops.md lists the families"};
+  const bool is_tower = where.starts_with("vision_config");
+  return {base::ErrorCode::kUnsupported, where + " " + base::printable(type, 60) + " is not known; " +
+                                             (is_tower ? "--ignore-key vision_config counts the text without its tower" : "docs/flops.md lists the families")};
 }
 
 // Sums in doubles first: hostile sizes do not fit 64 bits.
@@ -182,7 +204,8 @@ base::Result<Parts> parts_of_multi_modal(const json::Value& root, const MultiMod
   outer.ignore(options.ignored_keys);
   if (!is_ignored(options, "vision_config")) parts.vision = outer.object("vision_config");
   outer.known({"model_type", "text_config", "vision_config", "tie_word_embeddings", "vision_soft_tokens_per_image", "mm_tokens_per_image", "audio_config",
-               "projection_dim", "logit_scale_init_value", "ignore_index", "use_unified_vision_chunk", "video_placeholder", "media_placeholder"});
+               "projection_dim", "logit_scale_init_value", "ignore_index", "use_unified_vision_chunk", "video_placeholder", "media_placeholder", "multimodal_projector_bias", "projector_hidden_act",
+               "spatial_merge_size", "vision_feature_layer"});
   if (outer.has("audio_config") && !is_ignored(options, "audio_config")) outer.wrong("audio_config", "null: audio towers are not counted yet");
   FLOPSIGHT_RETURN_IF_ERROR(outer.first_mistake());
   FLOPSIGHT_RETURN_IF_ERROR(split_text(root, multi, outer, parts, findings));
@@ -247,8 +270,7 @@ std::string without_infinities(std::string_view text) {
       out += c;
       continue;
     }
-    out += "null";
-    out.append(length > 4 ? length - 4 : 0, ' ');  // columns of later messages stay right
+    out += '"' + std::string(text.substr(i, length)) + '"';
     i += length - 1;
   }
   return out;

@@ -27,10 +27,10 @@ struct ReadOptions {
 
 // Errors, one line with the key: kInvalid (no JSON, a value that cannot be, sizes that contradict each other), kUnsupported (a
 // model_type or keys that are not known), kLimit (longer than kConfigBytesMax, more than 2^53 parameters).
-// Infinity and NaN, which Python writes into JSON, are read as if the key were null.
+// Infinity and NaN, which Python writes into JSON, are no size: a key that decides the count and has one is refused by its name.
 base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& options = {});
 
-// Python's json module writes Infinity, -Infinity and NaN, which JSON does not have: null in their place, for who parses a text that holds a
+// Python's json module writes Infinity, -Infinity and NaN, which JSON does not have: the word as a text in their place, for who parses a text that holds a
 // configuration. What is in strings stays.
 std::string without_infinities(std::string_view text);
 

@@ -72,7 +72,7 @@ TEST(HfConfig, every_fixture_is_read) {
 
 TEST(HfConfig, what_is_not_known_is_refused_by_name) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {with(kLlama, "model_type", "\"bloom\""), "model_type bloom is not known; docs/flops.md lists the families"},
+      {with(kLlama, "model_type", "\"rwkv\""), "model_type rwkv is not known; docs/flops.md lists the families"},
       {with(kLlama, "model_type", ""), "model_type: not there, expected the name of a model family"},
       {with(kLlama, "model_type", "7"), "model_type: not there, expected the name of a model family"},
       {with(kLlama, "moe_latent_size", "1024"), "key moe_latent_size is not known for model_type llama and might change the count"},
@@ -81,10 +81,35 @@ TEST(HfConfig, what_is_not_known_is_refused_by_name) {
       {with(kLlama, "add_cross_attention", "true"), "key add_cross_attention is not known for model_type llama and might change the count"},
       {with(kVl, "text_config.index_topk", "64"), "key text_config.index_topk is not known for model_type qwen3_vl_text and might change the count"},
       {with(kVl, "vision_config.window_size", "64"), "key vision_config.window_size is not known for model_type qwen3_vl and might change the count"},
-      {with(kVl, "vision_config.model_type", "\"resnet\""), "vision_config.model_type resnet is not known; docs/flops.md lists the families"},
+      {with(kVl, "vision_config.model_type", "\"resnet\""), "vision_config.model_type resnet is not known; --ignore-key vision_config counts the text without its tower"},
       {with(kVl, "text_config.model_type", "\"rwkv\""), "text_config.model_type rwkv is not known; docs/flops.md lists the families"},
       {with(kVl, "speech_config", "{}"), "key speech_config is not known for model_type qwen3_vl and might change the count"},
       {with(kGemma, "audio_config", "{}"), "audio_config: found object, expected null: audio towers are not counted yet"},
+  };
+  for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text), said);
+}
+
+TEST(HfConfig, of_mistral3_the_text_is_counted_where_its_tower_is_left_out) {
+  const std::string config = "{\"model_type\": \"mistral3\", \"image_token_index\": 10, \"multimodal_projector_bias\": false, \"projector_hidden_act\": \"gelu\", "
+                             "\"spatial_merge_size\": 2, \"vision_feature_layer\": -1, \"text_config\": " + config_text("made--Mistral-Small-24B") +
+                             ", \"vision_config\": {\"model_type\": \"pixtral\", \"hidden_size\": 1024}}";
+  EXPECT_EQ(refusal(config), "vision_config.model_type pixtral is not known; --ignore-key vision_config counts the text without its tower");
+  const auto text = read_hf_config(config, {{"vision_config"}});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_EQ(count_parameters(*text).total, 23'572'403'200U);
+}
+
+TEST(HfConfig, what_the_layernorm_families_cannot_count_is_refused_by_name) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {with("made--OPT-125M", "word_embed_proj_dim", "512"), "word_embed_proj_dim: found 512, expected hidden_size 768: embeddings of another width are not counted"},
+      {with("made--OPT-125M", "do_layer_norm_before", "false"), "do_layer_norm_before: found false, expected true: norms behind the sub-layers are not counted"},
+      {with("made--Falcon-40B", "num_kv_heads", "7"), "num_kv_heads: found 7, expected a divisor of num_attention_heads 128"},
+      {with("made--BERT-base", "position_embedding_type", "\"relative_key\""), "position_embedding_type: found \"relative_key\", expected absolute"},
+      {with("made--Phi-2", "qk_layernorm", "true"), "qk_layernorm: found true, expected false"},
+      {with("made--Qwen-7B", "intermediate_size", "22017"), "intermediate_size: found 22017, expected an even number"},
+      {with("made--DBRX", "ffn_config", ""), "ffn_config: not there, expected an object with ffn_hidden_size, moe_num_experts and moe_top_k"},
+      {with("made--DBRX", "ffn_config.moe_top_k", "17"), "ffn_config.moe_top_k: found 17, expected at most the number of experts, 16"},
+      {with("made--ChatGLM3-6B", "pre_seq_len", "128"), "pre_seq_len: found 128, expected null: prefix tuning is not counted"},
   };
   for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text), said);
 }
@@ -236,6 +261,14 @@ TEST(HfConfig, pythons_infinities_are_read) {
     const auto model = read_hf_config(text);
     ASSERT_TRUE(model.ok()) << value << ": " << model.error().message;
     EXPECT_EQ(model->layers, plain.layers);
+  }
+  // A size that is none is not as if it were not there.
+  for (const char* key : {"num_key_value_heads", "hidden_size"}) {
+    std::string text = config_text(kLlama);
+    const std::size_t at = text.find("\"" + std::string(key) + "\":");
+    const std::size_t value = text.find_first_of("0123456789", at);
+    text.replace(value, text.find_first_not_of("0123456789", value) - value, "NaN");
+    EXPECT_NE(refusal(text).find(std::string(key) + ": found \"NaN\", expected a whole number"), std::string::npos) << refusal(text);
   }
   EXPECT_NE(refusal("{\"model_type\": Infinitys}").find("line 1"), std::string::npos);
 }

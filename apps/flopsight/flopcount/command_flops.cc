@@ -16,6 +16,9 @@ void choose_sequence(const FlopsArguments& arguments, FlopsAnswer& answer) {
   const std::uint64_t most = answer.model.shape.positions_max;
   if (arguments.sequence_tokens) {
     answer.workload.sequence.tokens = *arguments.sequence_tokens;
+    if (most > 0 && *arguments.sequence_tokens > most) {
+      answer.assumptions.push_back("sequences of " + std::to_string(*arguments.sequence_tokens) + " tokens were asked for; the configuration has " + std::to_string(most) + " positions");
+    }
     return;
   }
   const bool short_model = most > 0 && most < kSequenceTokensUsual;

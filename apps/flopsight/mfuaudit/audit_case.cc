@@ -149,11 +149,22 @@ struct Rates {
   std::optional<double> tokens_per_step;
 };
 
+// When the steps that count were: from the first to the last that has a time.
+void widen(const std::vector<Step>& steps, std::optional<units::Window>& window) {
+  for (const Step& step : steps) {
+    if (step.excluded || !step.time) continue;
+    if (!window) window = {*step.time, *step.time};
+    window->start = std::min(window->start, *step.time);
+    window->end = std::max(window->end, *step.time);
+  }
+}
+
 // All logs are of one job: their steps together.
 Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Rates& rates) {
   LogsArguments how;
   how.patterns_path = a.patterns_path;
   how.log_format = a.log_format;
+  how.zone = a.zone;
   FLOPSIGHT_ASSIGN_OR_RETURN(const training_logs::Options options, log_options(how));
   std::vector<Step> steps;
   bool is_of_a_phase = false;
@@ -165,6 +176,7 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
                                             (log.nearest_miss ? "; nearest: line " + std::to_string(log.nearest_miss->line) + ", " + log.nearest_miss->why : "")};
     }
     FLOPSIGHT_RETURN_IF_ERROR(choose_run(a, path, log));
+    widen(log.steps, out.log_window);
     steps.insert(steps.end(), log.steps.begin(), log.steps.end());
     is_of_a_phase |= log.format == "verl";
     if (!log.runs.empty()) steps_of_runs += log.summary.steps_used;
@@ -199,7 +211,16 @@ Status read_store(const AuditArguments& a, const Env& env, AuditCase& out) {
   const units::Instant end = a.end.value_or(env.now());
   const units::Window window{a.start.value_or(end - a.since.value_or(units::Seconds(24 * 3600))), end};
   samples::QualityLog quality;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, a.job, window, everybody(), quality));
+  FLOPSIGHT_ASSIGN_OR_RETURN(analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, a.job, window, everybody(), quality));
+  if (out.log_window) {
+    // The OFU to compare a log with is that of the time that the log is of.
+    if (!job.reported) job.reported.emplace();
+    job.reported->first = out.log_window->start;
+    job.reported->last = out.log_window->end;
+  } else if (!a.logs.empty()) {
+    job.reported.reset();
+    out.assumptions.push_back("the steps of the log have no times (--zone): OFU is that of the whole window of the store");
+  }
   FLOPSIGHT_ASSIGN_OR_RETURN(out.measured.ofu_ratio, ofu_while_reported(*opened.store, opened.service.get(), opened.settings, job, a.job, everybody()));
   if (!a.logs.empty() || a.mfu_ratio || a.flops_per_second_per_gpu || !job.reported) return {};
   out.claim.mfu_ratio = job.reported->mfu_ratio;

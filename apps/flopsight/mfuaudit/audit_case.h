@@ -16,6 +16,7 @@ struct AuditCase {
   catalog::DeviceCatalog catalog;  // run.device points into it: do not move
   audit::Run run;
   audit::Claim claim;
+  std::optional<units::Window> log_window;  // of the steps of the logs; absent where they have no times
   audit::Measured measured;
   std::optional<double> step_seconds;
   std::uint64_t steps_used = 0;

@@ -25,6 +25,7 @@ void add_claim(CLI::App& app, AuditArguments& a, AuditTexts& t) {
   app.add_option("--run", a.run_label, "of a log with several runs the one whose label has these words")->group(group);
   app.add_option("--patterns", a.patterns_path, "YAML file with patterns of your own (docs/training-logs.md)")->group(group);
   app.add_option("--log-format", a.log_format, "read only this format, e.g. megatron")->group(group);
+  app.add_option("--zone", a.zone, "time zone of the log's dates without an offset: Europe/Berlin, UTC or +02:00")->group(group);
   app.add_option("--mfu", t.mfu, "reported MFU: a ratio (0.54), or a percentage with its sign (54%)")->group(group);
   app.add_option("--tflops-per-gpu", a.flops_per_second_per_gpu, "reported TFLOP/s of a GPU")->check(kPositive)->group(group);
   app.add_option("--tokens-per-second-per-gpu", a.tokens_per_second_per_gpu, "tokens per second of a GPU")->check(kPositive)->group(group);
@@ -115,7 +116,7 @@ std::optional<std::string> check_finite(const AuditArguments& a) {
 
 std::optional<std::string> check_choices(const AuditArguments& a) {
   if (!a.logs.empty() && (a.mfu_ratio || a.flops_per_second_per_gpu)) return "--log excludes --mfu and --tflops-per-gpu";
-  if (a.logs.empty() && (!a.run_label.empty() || !a.patterns_path.empty() || !a.log_format.empty())) return "--run, --patterns and --log-format need --log";
+  if (a.logs.empty() && (!a.run_label.empty() || !a.patterns_path.empty() || !a.log_format.empty() || !a.zone.empty())) return "--run, --patterns, --log-format and --zone need --log";
   if (!a.log_format.empty() && !training_logs::known_format(a.log_format)) {
     return "--log-format " + base::printable(a.log_format, 60) + ": expected " + training_logs::format_names();
   }

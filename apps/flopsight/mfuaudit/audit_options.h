@@ -22,7 +22,7 @@ struct AuditArguments {
   // The claim.
   std::vector<std::string> logs;
   std::string run_label;   // of a log with several runs
-  std::string patterns_path, log_format;
+  std::string patterns_path, log_format, zone;
   std::optional<double> mfu_ratio;
   std::optional<double> flops_per_second_per_gpu;
   std::optional<double> tokens_per_second_per_gpu;
