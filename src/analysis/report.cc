@@ -181,13 +181,15 @@ class Assumptions {
     counters_ = counters_ || gpu.from_cycle_counters;
     std::vector<std::string_view>& mine = mine_;
     mine.clear();
+    bool is_told = false;
     for (const rollups::Portion& portion : gpu.portions) {
       if (!portion.holder) continue;
       const std::string& rule = holder_of(*portion.holder).rule;
-      if (rule.empty()) continue;  // of time that was only told of
+      is_told = is_told || rule.empty();  // time that was only told of
+      if (rule.empty()) continue;
       if (std::find(mine.begin(), mine.end(), rule) == mine.end()) mine.push_back(rule);
     }
-    if (mine.empty()) mine.emplace_back("nothing (no job)");
+    if (mine.empty()) mine.emplace_back(is_told ? "their scheduler alone" : "no job");
     const std::uint64_t gpus = gpu.is_many ? gpu.members.size() : 1;
     for (const std::string_view rule : mine) {
       if (gpus > 0) count(rules_, rule, gpus);

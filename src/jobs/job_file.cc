@@ -309,8 +309,23 @@ samples::Holder JobRecord::holder() const {
   return holder;
 }
 
+namespace {
+
+// What sacct, scontrol and slurmrestd print; nothing here reads it.
+bool is_of_slurm(std::string_view text) {
+  const std::string line = base::to_lower(text.substr(0, text.find('\n')));
+  if (text.starts_with("JobId=") || text.starts_with("NodeName=")) return true;
+  if (line.find('|') != std::string::npos && line.find("jobid") != std::string::npos) return true;
+  return text.starts_with('{') && text.find("\"meta\"") != std::string_view::npos && text.find("\"job_id\"") != std::string_view::npos;
+}
+
+}  // namespace
+
 Result<std::vector<JobRecord>> parse_jobs(std::string_view text) {
   const std::string_view start = base::trim(text);
+  if (is_of_slurm(start)) {
+    return Error{ErrorCode::kUnsupported, "output of Slurm, expected a jobs file; `flopsight jobs import` reads it into a store, and `flopsight report --store` uses it there"};
+  }
   if (start.starts_with('[') || start.starts_with('{')) return parse_json_jobs(text);
   return parse_csv_jobs(text);
 }

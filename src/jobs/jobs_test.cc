@@ -182,5 +182,14 @@ TEST(JobFile, errors_name_line_or_entry_and_field) {
   EXPECT_THAT(parse_jobs("job,hosts,gpus\nx,n1,first\n").error().message, HasSubstr("\"first\""));
 }
 
+TEST(JobFile, output_of_slurm_is_refused_with_the_command_that_reads_it) {
+  for (const char* text : {"JobIDRaw|State|Start|End|AllocTRES|NodeList\n7|COMPLETED|2026-11-29T10:10:00|2026-11-29T10:40:00|gres/gpu=2|n1\n",
+                           "JobId=703 JobName=train\n   UserId=ann(1000)\n", "{\"jobs\": [{\"job_id\": 6}], \"meta\": {}}"}) {
+    const auto read = parse_jobs(text);
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_NE(read.error().message.find("`flopsight jobs import` reads it"), std::string::npos) << read.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace flopsight::jobs

@@ -111,8 +111,11 @@ double resolve_device(GpuTime& gpu, const FleetOptions& options,
                       std::optional<units::Hertz> scraped_max_clock, samples::QualityLog& quality) {
   gpu.device = options.catalog->find(gpu.gpu.model_raw);
   if (gpu.device == nullptr) {
-    quality.add("unknown_model", gpu.gpu.model_raw.empty() ? "no model name on " + gpu_label(gpu.gpu)
-                                                           : gpu.gpu.model_raw);
+    if (gpu.gpu.model_raw.empty()) {
+      quality.add("gpu_without_model", gpu_label(gpu.gpu));
+    } else {
+      quality.add("unknown_model", gpu.gpu.model_raw);
+    }
   }
   gpu.reference = model::reference_clock(options.policy, options.override_clock, gpu.device,
                                          scraped_max_clock);
@@ -206,6 +209,8 @@ Fleet roll_fleet(std::vector<GpuTimeline> timelines, const FleetOptions& options
 void add_unseen_gpus(Fleet& fleet, const FleetOptions& options, const jobs::JobTable& jobs,
                      jobs::HolderTable& holders, samples::QualityLog& quality) {
   std::set<std::pair<std::string, std::string>> added;
+  std::set<std::string> hosts;  // of GPUs with samples
+  for (const GpuTime& gpu : fleet.gpus) hosts.insert(std::string(jobs::short_host(gpu.gpu.host)));
   const auto add = [&](samples::GpuIdentity gpu, const jobs::JobRecord& record) {
     const bool known = std::any_of(fleet.gpus.begin(), fleet.gpus.end(), [&](const GpuTime& g) {
       return gpu.uuid.empty() ? g.gpu.index == gpu.index && jobs::same_host(g.gpu.host, gpu.host)
@@ -238,6 +243,9 @@ void add_unseen_gpus(Fleet& fleet, const FleetOptions& options, const jobs::JobT
     }
     gpu.uuid.clear();
     for (const std::string& host : record.hosts) {
+      // Once a host. Where no sample names its host, none of them says who is missing.
+      const bool is_strange = hosts.size() > hosts.count("") && hosts.insert(std::string(jobs::short_host(host))).second;
+      if (is_strange) quality.add("host_not_seen", host + " of job " + record.job);
       for (const std::string& index : record.gpu_indices) {
         gpu.host = host;
         gpu.index = index;
