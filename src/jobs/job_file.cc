@@ -258,6 +258,12 @@ Result<std::vector<JobRecord>> parse_csv_jobs(std::string_view text) {
 
 }  // namespace
 
+base::Status check_job_key(std::string_view key) {
+  FLOPSIGHT_RETURN_IF_ERROR(check_field_name(key));
+  if (!field_of(key).empty()) return {};
+  return Error{ErrorCode::kInvalid, "\"" + base::printable(key, 60) + "\" is no key of a job; docs/jobs.md lists them"};
+}
+
 Result<JobRecord> record_from_json(const base::json::Value& entry) {
   if (entry.as_object() == nullptr) {
     return Error{ErrorCode::kInvalid, "expected an object, found " + std::string(entry.kind())};

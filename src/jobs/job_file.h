@@ -38,6 +38,9 @@ struct JobRecord {
   samples::Holder holder() const;
 };
 
+// Whether the key of a job in a list of jobs says who held which GPU when. Errors: kInvalid, with the key.
+base::Status check_job_key(std::string_view key);
+
 base::Result<std::vector<JobRecord>> parse_jobs(std::string_view text);
 // One job of the JSON form.
 base::Result<JobRecord> record_from_json(const base::json::Value& entry);

@@ -1,5 +1,6 @@
 #include "schedulers/job_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -228,6 +229,7 @@ Status field_in(const std::string& key, const Value& value, Job& job, Object& by
     }
     return {};
   }
+  FLOPSIGHT_RETURN_IF_ERROR(jobs::check_job_key(key));
   by_hand.emplace_back(key, value);
   return {};
 }
@@ -342,6 +344,10 @@ namespace {
 // Names are kept, and shown in every answer. (What a scheduler itself printed is cut where it is read.)
 Status check_lengths(const Job& job) {
   for (const auto& [name, member] : kTexts) {
+    const bool is_name = member == &Job::id || member == &Job::cluster;
+    if (is_name && std::any_of((job.*member).begin(), (job.*member).end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
+      return Error{ErrorCode::kInvalid, std::string(name) + ": a control character in it"};
+    }
     if ((job.*member).size() > kTextBytesMax) {
       return Error{ErrorCode::kLimit, std::string(name) + ": longer than " + std::to_string(kTextBytesMax) + " bytes"};
     }

@@ -55,8 +55,10 @@ FoundPath find_path(std::string_view method, std::string_view path) {
     if (method == kPage.method) found.rule = &kPage;
     return found;
   }
+  bool is_of_suffix = false;  // "/api/v1/jobs/ID/mfu" is no job of the name "ID/mfu"
   for (const PathRule& rule : kPaths) {
-    if (!is_of(rule, path)) continue;
+    if (!is_of(rule, path) || (is_of_suffix && rule.suffix.empty())) continue;
+    is_of_suffix = is_of_suffix || !rule.suffix.empty();
     if (rule.method == method && found.rule == nullptr) found.rule = &rule;
     if (!found.allowed.empty()) found.allowed += ", ";
     found.allowed += rule.method;

@@ -48,6 +48,21 @@ ServerResponse Routes::tell_jobs(const ServerRequest& request) {
   return json(base::json::dump(std::move(answer), 0) + "\n");
 }
 
+// Whether somebody else has spoken of the job: samples, or a scheduler. What is told of another is kept all the same, as a job is often
+// told of after it began to report.
+bool Routes::is_known(const store::ReportedKey& key) {
+  samples::Holder holder;
+  holder.job = key.job;
+  holder.name_space = key.name_space;
+  const auto runs = jobs_.book().runs(key.job, std::nullopt);
+  if (runs.ok() && !runs->empty()) return true;
+  auto reader = ingest_.reader(now_());
+  if (!reader.ok()) return false;
+  const auto found = (*reader)->find_job(jobs::job_text(holder));
+  // Several of the name are known as well.
+  return found.ok() || found.error().code == base::ErrorCode::kInvalid;
+}
+
 ServerResponse Routes::tell_mfu(const ServerRequest& request) {
   constexpr std::string_view kPrefix = "/api/v1/jobs/", kSuffix = "/mfu";
   const std::string_view path = request.path;
@@ -76,6 +91,7 @@ ServerResponse Routes::tell_mfu(const ServerRequest& request) {
   return json(base::json::dump(
                   Object{{"job", key.job},
                          {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)},
+                         {"is_known", is_known(key)},
                          {"steps", static_cast<std::uint64_t>(told->steps.size())},
                          {"excluded", std::move(reasons)}},
                   0) +
@@ -96,7 +112,7 @@ ServerResponse Routes::tell_model(const ServerRequest& request) {
   const base::Status told = app::tell_model(jobs_, holder, request.body, now_());
   if (!told.ok()) return told.error().code == base::ErrorCode::kInvalid || told.error().code == base::ErrorCode::kUnsupported ? failed(400, told.error().message) : not_kept(told.error());
   if (model_told_) model_told_(holder);
-  return json(base::json::dump(Object{{"job", key.job}, {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)}}, 0) + "\n");
+  return json(base::json::dump(Object{{"job", key.job}, {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)}, {"is_known", is_known(key)}}, 0) + "\n");
 }
 
 }  // namespace flopsight::app

@@ -98,6 +98,21 @@ TEST_F(Telling, a_run_whose_cluster_cannot_be_known_is_said) {
   EXPECT_THAT(post("/api/v1/jobs", R"([{"id": 7, "hosts": "n1", "start": 1699990000}])").body, HasSubstr("\"ambiguous\":1,\"first_ambiguous\":\"job 7: c1 and c2 both have it\""));
 }
 
+TEST_F(Telling, what_is_told_of_a_job_that_nobody_told_of_is_kept_and_said) {
+  EXPECT_THAT(post("/api/v1/jobs/later/mfu", R"({"mfu_ratio": 0.3})").body, HasSubstr("\"is_known\":false"));
+  post("/api/v1/jobs", R"([{"id": "later", "hosts": "n1", "gpus": ["0"], "start": 1699990000}])");
+  EXPECT_THAT(post("/api/v1/jobs/later/mfu", R"({"mfu_ratio": 0.3})").body, HasSubstr("\"is_known\":true"));
+}
+
+TEST_F(Telling, a_key_that_no_job_has_and_an_id_that_is_no_text_are_refused_by_name) {
+  const ServerResponse key = post("/api/v1/jobs", R"([{"id": "7", "hosts": "n1", "gpus": ["0"], "start": 1699990000, "colour": "red"}])");
+  EXPECT_EQ(key.status, 400);
+  EXPECT_THAT(key.body, HasSubstr("entry 1: \\\"colour\\\" is no key of a job"));
+  const ServerResponse id = post("/api/v1/jobs", "[{\"id\": \"a\\u0001b\", \"hosts\": \"n1\", \"start\": 1699990000}]");
+  EXPECT_EQ(id.status, 400);
+  EXPECT_THAT(id.body, HasSubstr("id: a control character in it"));
+}
+
 TEST_F(Telling, a_wrong_job_is_told_where_and_keeps_nothing) {
   const ServerResponse response = post("/api/v1/jobs", R"([{"id": "1", "start": 1}, {"id": "2", "start": "noon"}])");
   EXPECT_EQ(response.status, 400);
@@ -196,6 +211,10 @@ TEST(Paths, say_which_methods_there_are) {
   EXPECT_EQ(find_path("DELETE", "/api/v1/jobs").rule, nullptr);
   EXPECT_EQ(find_path("DELETE", "/api/v1/jobs").allowed, "GET, POST");
   EXPECT_EQ(find_path("POST", "/api/v1/jobs/a/mfu").rule->suffix, "/mfu");
+  for (const char* method : {"GET", "PUT"}) {
+    EXPECT_EQ(find_path(method, "/api/v1/jobs/a/mfu").rule, nullptr) << method;
+    EXPECT_EQ(find_path(method, "/api/v1/jobs/a/model").allowed, "POST") << method;
+  }
   EXPECT_EQ(find_path("POST", "/api/v1/jobs/a").rule, nullptr);
   EXPECT_EQ(find_path("POST", "/api/v1/jobs/a").allowed, "GET");
   EXPECT_EQ(find_path("GET", "/api/v1/nothing").allowed, "");
