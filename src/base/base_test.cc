@@ -54,6 +54,15 @@ TEST(Json, numbers_print_shortest_and_integers_without_fraction) {
   EXPECT_EQ(json::number_text(-0.5), "-0.5");
 }
 
+TEST(Csv, a_cell_is_no_formula_and_drives_no_terminal) {
+  EXPECT_EQ(csv_cell("train-1"), "train-1");
+  EXPECT_EQ(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+  for (const char* formula : {"=1+1", "+1", "-1", "@SUM(A1)"}) EXPECT_EQ(csv_cell(formula), "'" + std::string(formula));
+  EXPECT_EQ(csv_cell("=A1,2"), "\"'=A1,2\"");
+  EXPECT_EQ(csv_cell("a\x1b[31mb"), "a?[31mb");
+  EXPECT_EQ(csv_cell(""), "");
+}
+
 TEST(Csv, quotes_comments_and_crlf_are_read) {
   const auto table = parse_csv("# note\na,b\r\n\"x,\"\"y\",2\r\n\n3,4");
   ASSERT_TRUE(table.ok());
