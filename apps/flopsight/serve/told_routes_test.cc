@@ -129,7 +129,7 @@ TEST_F(Telling, steps_are_kept_by_job_and_namespace_and_what_cannot_be_is_counte
       {"time": 1699999020, "step": 3, "mfu_ratio": 0.41, "flops_per_second_per_gpu": 4.05e14}]})");
   EXPECT_EQ(response.status, 200) << response.body;
   EXPECT_EQ(response.body,
-            "{\"job\":\"train\",\"namespace\":\"ml\",\"steps\":3,\"excluded\":{\"not_yet_known\":1,\"above_peak\":1}}\n");
+            "{\"job\":\"train\",\"namespace\":\"ml\",\"is_known\":false,\"steps\":3,\"excluded\":{\"not_yet_known\":1,\"above_peak\":1}}\n");
   samples::Holder holder;
   holder.job = "train";
   holder.name_space = "ml";
