@@ -7,6 +7,7 @@
 #include "catalog/metrics.h"
 #include "jobs/label_rules.h"
 #include "serve/serve_config.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -63,8 +64,7 @@ int run_docs(const DocsArguments& arguments, const Env& env) {
   } else if (arguments.page == "configuration") {
     env.out << configuration_markdown();
   } else {
-    env.err << "flopsight docs: " << arguments.page << ": expected metrics, attribution, gpus or configuration\n";
-    return kExitUsage;
+    return fail(env, "docs", arguments.page + ": expected metrics, attribution, gpus or configuration");
   }
   return kExitDone;
 }

@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "env.h"
+#include "error_line.h"
+#include "number_options.h"
 
 namespace flopsight::app {
 namespace {
@@ -89,7 +91,7 @@ void set_serve(ServeArguments& a, const CLI::App& app, const ServeTexts& t) {
   }
 }
 
-Said wrong(const std::string& what) { return Said{kExitUsage, "flopsight report: " + what + "\n"}; }
+Said wrong(const std::string& what) { return Said{kExitUsage, error_line("report", what)}; }
 
 std::optional<Said> set_times(ReportArguments& a, const Texts& t) {
   const auto instant = [](const std::string& text, std::optional<units::Instant>& out) {
@@ -192,10 +194,17 @@ std::string one_line(const std::string& text) {
   return base::printable(base::split(std::string(base::trim(text)), '\n').front(), 300);
 }
 
+// What is wrong with the words themselves, of the command that they were for.
+Said misused(const CLI::App& app, const std::string& what) {
+  if (app.get_subcommands().empty()) return Said{kExitUsage, "flopsight: " + what + "; see flopsight --help\n"};
+  const std::string command = app.get_subcommands().front()->get_name();
+  return Said{kExitUsage, error_line(command, what + "; see flopsight " + command + " --help")};
+}
+
 // The settings of a command, or what is wrong with them.
 template <typename Arguments>
 CommandLine checked(const Arguments& arguments, const std::string& command, const std::optional<std::string>& mistake) {
-  if (mistake) return Said{kExitUsage, "flopsight " + command + ": " + *mistake + "\n"};
+  if (mistake) return Said{kExitUsage, error_line(command, *mistake)};
   return arguments;
 }
 
@@ -259,8 +268,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion&) {
     return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
-    return Said{kExitUsage, "flopsight: " + one_line(error.what()) + "; see flopsight --help\n"};
+    return misused(app, one_line(error.what()));
   }
+  if (const auto mistake = wrong_number(app)) return misused(app, *mistake);
   if (docs_app->parsed()) return docs;
   if (waste.app->parsed()) return checked(waste.arguments, "waste", set_waste(waste.arguments, waste.texts));
   if (simulate.app->parsed()) return checked(simulate.arguments, "simulate", set_simulate(simulate.arguments, simulate.texts));

@@ -83,14 +83,16 @@ bool propose(const Rules& rules, const Change& change) {
     rate = step->tokens_per_second * step->step_seconds() / seconds;
   }
   const bool helps = fits && !rules.fits();
-  if (!fits || (gain < kGainLeastRatio && !helps)) return false;
+  if ((!fits && !(change.even_if_too_large && !rules.fits())) || (gain < kGainLeastRatio && !helps)) return false;
   Advice advice;
   advice.id = change.id;
   advice.change = change.what;
   advice.tokens_per_second = rate;
   advice.step_seconds = seconds;
   advice.confidence = change.confidence;
-  advice.why = helps ? "as it is, it does not fit into memory; with this it does" + (change.why.empty() ? std::string() : "; " + change.why) : change.why;
+  const std::string also = change.why.empty() ? std::string() : "; " + change.why;
+  advice.why = helps ? "as it is, it does not fit into memory; with this it does" + also : !fits ? "as it is, it does not fit into memory, and with this alone it still does not" + also : change.why;
+  advice.goes_first = change.goes_first;
   advice.price = change.price;
   advice.source = change.source;
   advice.saves = helps ? Saves::kOther : change.saves;
@@ -129,7 +131,9 @@ void finish(const std::optional<double>& usd_per_gpu_hour, std::uint64_t gpus, F
     if (usd_per_gpu_hour && advice.gain_ratio) advice.usd_saved_per_day = *usd_per_gpu_hour * static_cast<double>(gpus) * 24 * (1 - 1 / (1 + *advice.gain_ratio));
   }
   std::stable_sort(findings.advice.begin(), findings.advice.end(), [](const Advice& a, const Advice& b) {
+    if (a.goes_first != b.goes_first) return a.goes_first;
     if (a.gain_ratio.has_value() != b.gain_ratio.has_value()) return !a.gain_ratio.has_value();
+    if (!a.gain_ratio) return a.tokens_per_second.value_or(0) > b.tokens_per_second.value_or(0);
     return a.gain_ratio.value_or(0) > b.gain_ratio.value_or(0);
   });
 }

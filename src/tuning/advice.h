@@ -26,13 +26,14 @@ struct Advice {
   std::string change;  // "--micro-batch 4 instead of 1"
   std::optional<double> tokens_per_second;  // predicted with the change
   std::optional<double> step_seconds;    // of training
-  std::optional<double> gain_ratio;      // tokens a second, new / old - 1; absent: known to cost, but not how much here
+  std::optional<double> gain_ratio;      // tokens a second, new / old - 1; absent: known to cost, but not how much here, or it makes fit what did not
   std::optional<double> usd_saved_per_day;  // for the same tokens, where a price is known
   Confidence confidence = Confidence::kMedium;
   std::string why;
   std::string price;   // what it costs or risks; empty: nothing known
   std::string source;
   Saves saves = Saves::kOther;
+  bool goes_first = false;  // before all others, as what is wrong now is mostly this
 };
 
 struct Rejected {
@@ -42,7 +43,7 @@ struct Rejected {
 };
 
 struct Findings {
-  std::vector<Advice> advice;      // what costs nothing and has no figure first, then by gain
+  std::vector<Advice> advice;      // what is most wrong first, then what has no figure, then by gain
   std::vector<Rejected> rejected;
 };
 

@@ -27,10 +27,12 @@ struct Change {
   std::string price;
   std::string source;
   Saves saves = Saves::kOther;
+  bool even_if_too_large = false;  // advised where the run does not fit without it and does not with it: a part of the way
+  bool goes_first = false;
 };
 
 // Predicts the change; whether it became advice. It does not where it cannot be predicted, does not fit into memory, or gains less than
-// kGainLeastRatio, unless it makes a run fit that did not.
+// kGainLeastRatio, unless it makes a run fit that did not, or is a part of the way to it (even_if_too_large).
 bool propose(const Rules& rules, const Change& change);
 // The same for a gain that is known.
 void advise(const Rules& rules, Advice advice, double gain_ratio);

@@ -42,13 +42,31 @@ bool is_on(const Flag& flag, std::string_view value) {
   return !value.empty() && value != "0" && value != "false" && value != "False";
 }
 
+// Documents longer than a sequence fill one: with and without packing, what is beyond it is cut off.
+Histogram cut_to(const Histogram& lengths, std::uint64_t tokens, double& longer, double& all) {
+  Histogram out = lengths;
+  for (auto& entry : out) {
+    all += entry.second;
+    if (entry.first > tokens) longer += entry.second;
+    entry.first = std::min(entry.first, tokens);
+  }
+  return out;
+}
+
 }  // namespace
 
 void advise_packing(const Rules& rules) {
   const Histogram& lengths = rules.one.lengths;
   if (lengths.empty() || !rules.one.settings.document_tokens.empty()) return;
   const std::uint64_t tokens = rules.one.settings.sequence_tokens;
-  const double padded = padded_to_length_ratio(lengths, tokens), efficiency = packing_efficiency_ratio(lengths, tokens);
+  double longer = 0, all = 0;
+  const Histogram cut = cut_to(lengths, tokens, longer, all);
+  if (longer >= all) {
+    rules.out.rejected.push_back({"packing", "several documents in a sequence", "all documents of --lengths are longer than --seq-len " + std::to_string(tokens) +
+                                                                                  ": every sequence is full, whether they are cut or split, and there is no padding to save"});
+    return;
+  }
+  const double padded = padded_to_length_ratio(cut, tokens), efficiency = packing_efficiency_ratio(cut, tokens);
   if (efficiency <= 0) return;
   const double gain = padded * efficiency - 1;
   if (gain < kGainLeastRatio) return;
@@ -58,7 +76,8 @@ void advise_packing(const Rules& rules) {
   advice.confidence = Confidence::kHigh;
   advice.why = "of sequences padded to " + std::to_string(tokens) + " tokens " + percent_text(1 - 1 / padded) + " is padding; first-fit-decreasing fills " + percent_text(efficiency) +
                ". The gain is in real tokens; padding each batch to its longest of eight would already give " +
-               percent_text(padded / padded_in_batch_ratio(lengths, 8) - 1);
+               percent_text(padded / padded_in_batch_ratio(cut, 8) - 1) +
+               (longer > 0 ? ". " + percent_text(longer / all) + " of the documents are longer, and counted as cut to that length" : "");
   advice.price = "the mask must keep documents apart, and FLOPs of attention count the sum of squares of lengths";
   advice.source = "lengths as given; Krell et al. 2021, arXiv 2107.02027";
   advise(rules, std::move(advice), gain);

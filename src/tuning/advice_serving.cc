@@ -39,13 +39,14 @@ bool propose(const Serve& serve, const ServeChange& change) {
   if (!after.ok()) return false;
   const bool fits = after->memory.fits().value_or(true) && after->batch_fitting_total >= 1;
   const bool fitted = serve.one.serving.memory.fits().value_or(true) && serve.one.serving.batch_fitting_total >= 1;
+  // What does not fit has no rate to compare with.
   const double gain = after->tokens_per_second / serve.one.serving.tokens_per_second - 1;
   if (!fits || (fitted && gain < change.least_ratio)) return false;
   Advice advice;
   advice.id = change.id;
   advice.change = change.what;
   advice.tokens_per_second = after->tokens_per_second;
-  advice.gain_ratio = gain;
+  if (fitted) advice.gain_ratio = gain;
   advice.confidence = change.confidence;
   advice.why = (fitted ? "" : "as it is, it does not fit into memory; with this it does. ") + change.why;
   advice.price = change.price;
@@ -60,6 +61,12 @@ std::string time_text(double seconds) { return number_text(seconds * 1e3, "%.1f"
 std::string bound_text(const Serving& s) {
   return std::string(s.is_memory_bound() ? "decoding is bound by reading" : "decoding is bound by arithmetic") + ": weights " + time_text(s.decode.weights_seconds) + ", cache " +
          time_text(s.decode.cache_seconds) + ", arithmetic " + time_text(s.decode.compute_seconds) + " of a step";
+}
+
+// Empty where requests have one token.
+std::string between_text(const Serving& now, const Serving& after) {
+  if (!now.token_seconds || !after.token_seconds) return {};
+  return "; time between tokens " + time_text(*now.token_seconds) + " to " + time_text(*after.token_seconds);
 }
 
 void advise_weights(const Serve& serve) {
@@ -123,14 +130,14 @@ void advise_chunks(const Serve& serve) {
   const Serving& now = serve.one.serving;
   if (serve.one.settings.chunk_tokens > 0 || serve.one.settings.input_tokens <= kChunkTokens || now.batch_total <= 1) return;
   const double usual = now.decode.total_seconds();
-  if (now.token_worst_seconds < kStallLeastRatio * usual) return;
+  if (now.token_worst_seconds.value_or(0) < kStallLeastRatio * usual) return;
   ServeSettings s = serve.one.settings;
   s.chunk_tokens = kChunkTokens;
   const auto after = serve.model.predict(s);
-  if (!after.ok()) return;
+  if (!after.ok() || !after->token_worst_seconds) return;
   propose(serve, {"chunked_prefill", "prefill in pieces of " + text(kChunkTokens) + " tokens beside decoding", s, Confidence::kMedium,
-                  "a prefill stops the others for " + time_text(now.prefill_seconds) + ", " + number_text(now.token_worst_seconds / usual, "%.0f") + " decode steps; in pieces the worst time between tokens is " +
-                      time_text(after->token_worst_seconds) + " instead of " + time_text(now.token_worst_seconds),
+                  "a prefill stops the others for " + time_text(now.prefill_seconds) + ", " + number_text(*now.token_worst_seconds / usual, "%.0f") + " decode steps; in pieces the worst time between tokens is " +
+                      time_text(*after->token_worst_seconds) + " instead of " + time_text(*now.token_worst_seconds),
                   "the first token comes later", "Agrawal et al. 2024, arXiv 2403.02310", Saves::kOther, -0.02});
 }
 
@@ -151,8 +158,8 @@ void advise_tensor(const Serve& serve) {
   if (best.tensor == now.tensor) return;
   const Serving after = serve.model.predict(best).value();
   propose(serve, {"tensor_parallel", "--tp " + text(best.tensor) + ": " + text(best.replicas()) + " replicas of " + text(best.replica_gpus()) + " GPUs", best, Confidence::kMedium,
-                  "messages take " + time_text(serve.one.serving.decode.tensor_parallel_seconds) + " of a step now, " + time_text(after.decode.tensor_parallel_seconds) + " then; time between tokens " +
-                      time_text(serve.one.serving.token_seconds) + " to " + time_text(after.token_seconds),
+                  "messages take " + time_text(serve.one.serving.decode.tensor_parallel_seconds) + " of a step now, " + time_text(after.decode.tensor_parallel_seconds) + " then" +
+                      between_text(serve.one.serving, after),
                   best.tensor < now.tensor ? "a single request takes longer" : "", "roofline of decode and prefill", Saves::kOther});
 }
 

@@ -13,6 +13,8 @@ using flops::Recompute;
 constexpr std::uint64_t kAlignBytes = 16;        // of rows that wide loads can read
 constexpr std::uint64_t kEfficientBytes = 128;   // of rows that are read well
 constexpr double kOnceLeastRatio = 0.05;         // of a step, before another global batch is worth its price
+constexpr double kDominantRatio = 0.5;           // of the memory that is needed
+constexpr double kGibibyte = 1073741824.0;
 constexpr double kMisalignedFactor = 1.25;       // five sectors of 32 bytes touched instead of four
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
@@ -95,11 +97,12 @@ void advise_attention(const Rules& rules) {
   TrainSettings s = now;
   s.attention = best;
   const bool standard = now.attention == AttentionKernel::kStandard;
+  const double scores = rules.one.memory.activations_bytes - train_memory(rules.steps.model(), s, rules.steps.rates().device()).activations_bytes;
   propose(rules, {"io_aware_attention", std::string(best == AttentionKernel::kFlash3 ? "FlashAttention-3 or cuDNN's fused attention" : "FlashAttention-2"), s,
                   standard ? Confidence::kHigh : Confidence::kMedium,
                   "attention takes " + percent_text(rules.share(rules.one.step.attention_seconds)) + " of the step, which bounds the gain" +
-                      (standard ? "; its scores are written to memory and read again" : ""),
-                  "", "arXiv 2205.14135, 2307.08691, 2407.08608", standard ? Saves::kMemory : Saves::kCompute});
+                      (standard ? "; its scores are written to memory and read again, and take " + number_text(scores / kGibibyte, "%.1f") + " GiB" : ""),
+                  "", "arXiv 2205.14135, 2307.08691, 2407.08608", standard ? Saves::kMemory : Saves::kCompute, standard, scores > kDominantRatio * rules.one.memory.total_bytes()});
 }
 
 void advise_optimizer(const Rules& rules) {

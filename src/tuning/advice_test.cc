@@ -372,5 +372,42 @@ TEST(Advice, money_only_with_a_price) {
   EXPECT_NEAR(*a->usd_saved_per_day, 2 * 8 * 24 * (1 - 1 / (1 + *a->gain_ratio)), 1e-9);
 }
 
+TEST(Attention, is_advised_first_where_the_scores_are_what_does_not_fit) {
+  TestRun run("made--Llama-3-70B");
+  run.settings.sequence_tokens = 65536;
+  run.settings.global_batch = 8;
+  run.settings.attention = AttentionKernel::kStandard;
+  run.settings.recompute = flops::Recompute::kFull;
+  ASSERT_EQ(run.memory().fits(), false);
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "io_aware_attention");
+  ASSERT_NE(a, nullptr) << "quicker, and a part of the way";
+  EXPECT_NE(a->why.find("with this alone it still does not"), std::string::npos) << a->why;
+  TestRun small("made--Llama-3-8B");
+  small.settings.sequence_tokens = 65536;
+  small.settings.global_batch = 8;
+  small.settings.attention = AttentionKernel::kStandard;
+  ASSERT_EQ(small.memory().fits(), false);
+  ASSERT_FALSE(small.advice().advice.empty());
+  EXPECT_EQ(small.advice().advice.front().id, "io_aware_attention") << "its scores are most of the memory";
+}
+
+TEST(Packing, longer_documents_are_cut_and_never_make_padding_negative) {
+  TestRun run;
+  TrainCase one = run.training();
+  one.lengths = {{200, 50}, {100000, 50}};
+  const Findings findings = advise_training(run.steps, one);
+  const Advice* a = find(findings, "packing");
+  ASSERT_NE(a, nullptr);
+  EXPECT_NEAR(*a->gain_ratio, 2 * 4096 / (200 + 4096.0) - 1, 0.05) << "half of the sequences are full, half have 200 tokens";
+  EXPECT_NE(a->why.find("50.0 % of the documents are longer, and counted as cut"), std::string::npos) << a->why;
+  EXPECT_EQ(a->why.find(" -"), std::string::npos) << a->why;
+  one.lengths = {{5000, 10}, {9000, 3}};
+  const Findings longer = advise_training(run.steps, one);
+  EXPECT_EQ(find(longer, "packing"), nullptr);
+  ASSERT_NE(rejected(longer, "packing"), nullptr);
+  EXPECT_NE(rejected(longer, "packing")->why.find("longer than --seq-len 4096"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace flopsight::tuning

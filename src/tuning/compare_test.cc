@@ -97,7 +97,7 @@ TEST(Record, lines_are_read_as_they_were_written) {
   other.predicted_gain_ratio.reset();
   other.obtained_gain_ratio = -0.1;
   other.by = GainBy::kOfu;
-  const auto read = read_records(record_line(r) + "\n" + record_line(other)).value();
+  const auto read = read_records(record_line(r) + "\n" + record_line(other)).value().records;
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[0].change, r.change);
   EXPECT_EQ(read[0].predicted_gain_ratio, 0.3);
@@ -123,9 +123,27 @@ TEST(Record, its_summary_counts_what_was_predicted) {
 TEST(Record, mistakes_name_their_line) {
   const std::string good = record_line({"2026-11-29T12:00:00Z", "c", "a", "b", 0.1, 0.1, GainBy::kTokens});
   EXPECT_EQ(read_records(good + "{}\n").error().message, "line 2: time: expected a text");
-  EXPECT_NE(read_records("{").error().message.find("line 1: "), std::string::npos);
+  EXPECT_NE(read_records("GPU,rate\n").error().message.find("line 1: "), std::string::npos) << "another file";
   EXPECT_EQ(read_records(std::string(kRecordBytesMax + 1, ' ')).error().code, base::ErrorCode::kLimit);
   EXPECT_TRUE(read_records(std::string(1000, '\n')).ok());
+}
+
+TEST(Record, a_line_that_was_cut_locks_nothing_wherever_it_was_cut) {
+  const std::string good = record_line({"2026-11-29T12:00:00Z", "c", "a", "b", 0.1, 0.1, GainBy::kTokens});
+  for (std::size_t bytes = 1; bytes + 1 < good.size(); ++bytes) {
+    const auto kept = read_records(good + good.substr(0, bytes));
+    ASSERT_TRUE(kept.ok()) << bytes;
+    EXPECT_EQ(kept->records.size(), 1u);
+    EXPECT_EQ(kept->unread_total, 1u) << bytes;
+    EXPECT_TRUE(kept->first_unread.starts_with("line 2: ")) << kept->first_unread;
+    EXPECT_FALSE(kept->ends_in_line);
+    const auto after = read_records(good + good.substr(0, bytes) + "\n" + good).value();
+    EXPECT_EQ(after.records.size(), 2u) << "what follows on a new line is read";
+    EXPECT_TRUE(after.ends_in_line);
+  }
+  EXPECT_TRUE(read_records(good + good.substr(0, good.size() - 1)).value().unread_total == 0) << "only the newline is missing";
+  const std::string without_gain = good.substr(0, good.find("\"obtained")) + "\"obtained_gain_ratio\":null,\"by\":\"ofu\"}\n";
+  EXPECT_NE(read_records(without_gain).value().first_unread.find("obtained_gain_ratio"), std::string::npos) << "as a division by nothing was once kept";
 }
 
 TEST(Lengths, columns_in_any_order_and_mistakes_with_their_place) {

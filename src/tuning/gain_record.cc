@@ -31,17 +31,24 @@ base::Result<GainRecord> read_record(std::string_view line) {
     *entry.second = std::move(*found);
   }
   const json::Value* obtained = value.find("obtained_gain_ratio");
-  if (obtained == nullptr || obtained->as_number() == nullptr || *obtained->as_number() < -1) return wrong("obtained_gain_ratio", "a number of -1 or more");
+  if (obtained == nullptr || obtained->as_number() == nullptr || !std::isfinite(*obtained->as_number()) || *obtained->as_number() < -1) return wrong("obtained_gain_ratio", "a number of -1 or more");
   out.obtained_gain_ratio = *obtained->as_number();
   const json::Value* predicted = value.find("predicted_gain_ratio");
   if (predicted != nullptr && !predicted->is_null()) {
-    if (predicted->as_number() == nullptr) return wrong("predicted_gain_ratio", "a number or null");
+    if (predicted->as_number() == nullptr || !std::isfinite(*predicted->as_number())) return wrong("predicted_gain_ratio", "a number or null");
     out.predicted_gain_ratio = *predicted->as_number();
   }
   const auto by = text_of(value, "by");
   if (!by || (*by != gain_by_name(GainBy::kTokens) && *by != gain_by_name(GainBy::kOfu))) return wrong("by", "tokens_per_second or ofu");
   out.by = *by == gain_by_name(GainBy::kOfu) ? GainBy::kOfu : GainBy::kTokens;
   return out;
+}
+
+// Of record_line(), however little of it was written.
+bool begins_as_record(std::string_view line) {
+  constexpr std::string_view kBegin = "{\"time\":";
+  const std::size_t shared = std::min(line.size(), kBegin.size());
+  return line.substr(0, shared) == kBegin.substr(0, shared);
 }
 
 }  // namespace
@@ -53,9 +60,10 @@ std::string record_line(const GainRecord& r) {
                                  {"obtained_gain_ratio", r.obtained_gain_ratio}, {"by", gain_by_name(r.by)}}, 0) + "\n";
 }
 
-base::Result<std::vector<GainRecord>> read_records(std::string_view text) {
-  std::vector<GainRecord> out;
+base::Result<KeptRecords> read_records(std::string_view text) {
+  KeptRecords out;
   if (text.size() > kRecordBytesMax) return Error{ErrorCode::kLimit, "more than " + std::to_string(kRecordBytesMax) + " bytes"};
+  out.ends_in_line = text.empty() || text.back() == '\n';
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -63,10 +71,15 @@ base::Result<std::vector<GainRecord>> read_records(std::string_view text) {
     ++number;
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty()) continue;
-    if (out.size() == kRecordsMax) return Error{ErrorCode::kLimit, "more than " + std::to_string(kRecordsMax) + " records"};
+    if (out.records.size() == kRecordsMax) return Error{ErrorCode::kLimit, "more than " + std::to_string(kRecordsMax) + " records"};
     auto record = read_record(line);
-    if (!record.ok()) return Error{ErrorCode::kInvalid, "line " + std::to_string(number) + ": " + record.error().message};
-    out.push_back(std::move(record).value());
+    if (record.ok()) {
+      out.records.push_back(std::move(record).value());
+      continue;
+    }
+    const std::string why = "line " + std::to_string(number) + ": " + record.error().message;
+    if (!begins_as_record(line)) return Error{ErrorCode::kInvalid, why};
+    if (out.unread_total++ == 0) out.first_unread = why;
   }
   return out;
 }

@@ -17,6 +17,7 @@ namespace flopsight::tuning {
 enum class GainBy : std::uint8_t { kTokens, kOfu };
 std::string_view gain_by_name(GainBy by);  // "tokens_per_second", "ofu"
 
+// Gains are finite, and of -1 or more.
 struct GainRecord {
   std::string time;    // RFC 3339, when it was verified
   std::string change;  // as the user says
@@ -31,8 +32,15 @@ inline constexpr std::size_t kRecordBytesMax = std::size_t{64} << 20;
 inline constexpr std::size_t kRecordsMax = 1'000'000;
 
 std::string record_line(const GainRecord& record);  // with its newline
-// Errors: kInvalid with the line; kLimit past the maxima.
-base::Result<std::vector<GainRecord>> read_records(std::string_view text);
+
+struct KeptRecords {
+  std::vector<GainRecord> records;
+  std::size_t unread_total = 0;   // lines that begin as a record and are none: a program or a disk stopped in the middle
+  std::string first_unread;       // "line 3: ...", empty where all were read
+  bool ends_in_line = true;       // false: the last line has no newline, so that what is appended would be part of it
+};
+// Errors: kInvalid, with the line, for a line that does not even begin as a record does: another file. kLimit past the maxima.
+base::Result<KeptRecords> read_records(std::string_view text);
 
 struct RecordSummary {
   std::size_t verified_total = 0;   // with a prediction

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <vector>
 
 namespace flopsight::tuning {
 namespace {
@@ -17,6 +18,7 @@ constexpr double kFragmentationRatio = 0.05;
 constexpr double kEagerFactor = 28.0 / 17;
 constexpr double kLogitBytes = 6;
 constexpr double kScoreBytes = 5;  // of standard attention: scores, their softmax, a mask
+constexpr double kScoreGradientBytes = 4;  // while a layer goes backward: of the softmax's output, and of its input
 
 double number(std::uint64_t n) { return static_cast<double>(n); }
 
@@ -99,19 +101,39 @@ BlockActivations block_activations(const flops::Model& model, const TrainSetting
   return out;
 }
 
-double activations_of_stage(const flops::Model& model, const TrainSettings& s, bool first) {
-  const Layout& l = s.layout;
-  const double tokens = number(s.micro_batch) * number(s.sequence_tokens) / number(l.context);
-  const double micro_batches = number(s.accumulation());
-  const double p = number(l.pipeline), v = number(l.virtual_stages);
-  double held = 1;
-  if (l.pipeline > 1 && first) held = v > 1 ? p + (p - 1) / v : p;
-  held = std::min(held, std::max(1.0, micro_batches * (v > 1 ? v : 1)));
+// Where a GPU stands in the pipeline.
+struct Place {
+  std::uint64_t stage = 0;
+  double blocks_ratio = 1;  // of all blocks
+  bool is_first = true;
+  bool is_last = true;
+};
+
+double held_micro_batches(const TrainSettings& s, const Place& place) {
+  const double p = number(s.layout.pipeline), v = number(s.layout.virtual_stages), r = number(place.stage);
+  const double held = s.layout.pipeline == 1 ? 1 : v > 1 ? (2 * (p - r - 1) + (v - 1) * p + 1) / v : p - r;
+  return std::min(held, std::max(1.0, number(s.accumulation())));
+}
+
+// Scores of one layer that are there for a token while it goes backward, whatever is kept of the others.
+double live_score_bytes(const flops::Model& model, const TrainSettings& s) {
+  if (s.attention != AttentionKernel::kStandard) return 0;
+  std::uint64_t heads = 0;
+  for (const Layer& layer : model.layers) {
+    if (is_block(layer) && layer.attention) heads = std::max(heads, layer.attention->heads);
+  }
+  const double each = kScoreGradientBytes + (s.recompute == flops::Recompute::kNone ? 0 : kScoreBytes);
+  return each * number(heads) * number(s.sequence_tokens) / number(s.layout.tensor);
+}
+
+double activations_of_stage(const flops::Model& model, const TrainSettings& s, const Place& place) {
+  const double tokens = number(s.micro_batch) * number(s.sequence_tokens) / number(s.layout.context);
   const BlockActivations blocks = block_activations(model, s);
   const double kept = s.recompute == flops::Recompute::kFull ? blocks.input_bytes : blocks.all_bytes;
-  double bytes = held * tokens * kept * largest_stage_ratio(model.shape.blocks, l);
+  double bytes = held_micro_batches(s, place) * tokens * kept * place.blocks_ratio;
   if (s.recompute == flops::Recompute::kFull) bytes += tokens * blocks.all_bytes / blocks.blocks;
-  if (!first || l.pipeline == 1) bytes += tokens * kLogitBytes * number(model.shape.vocab_size) / number(l.tensor);
+  bytes += tokens * live_score_bytes(model, s);
+  if (place.is_last) bytes += tokens * kLogitBytes * number(model.shape.vocab_size) / number(s.layout.tensor);
   return bytes;
 }
 
@@ -121,12 +143,13 @@ std::string gibibytes(double bytes) {
   return text;
 }
 
-Memory memory_of_stage(const flops::Model& model, const TrainSettings& s, bool first, bool last) {
+Memory memory_of_stage(const flops::Model& model, const TrainSettings& s, const Place& place) {
   const StateBytes state = state_bytes(s);
   const StageParameters stage = stage_parameters(model, s.layout);
-  ParameterShare here = stage.blocks;
-  if (first) add(here, stage.embedding, 1);
-  if (last) add(here, stage.head, 1);
+  ParameterShare here;
+  add(here, stage.blocks, place.blocks_ratio / stage_ratios(model.shape.blocks, s.layout).largest);
+  if (place.is_first) add(here, stage.embedding, 1);
+  if (place.is_last) add(here, stage.head, 1);
   const double dense_over = number(s.layout.data * s.layout.context), routed_over = dense_over / number(s.layout.expert);
   const auto divided = [&](double bytes, int from_stage) {
     return s.zero_stage >= from_stage ? bytes * (here.dense_total / dense_over + here.routed_total / routed_over) : bytes * here.total();
@@ -139,7 +162,7 @@ Memory memory_of_stage(const flops::Model& model, const TrainSettings& s, bool f
   }
   out.gradients_bytes = divided(state.gradients_bytes, 2);
   out.optimizer_bytes = divided(state.optimizer_bytes, 1);
-  out.activations_bytes = activations_of_stage(model, s, first);
+  out.activations_bytes = activations_of_stage(model, s, place);
   reserve(out);
   return out;
 }
@@ -198,7 +221,7 @@ StageParameters stage_parameters(const flops::Model& model, const Layout& layout
     const ParameterShare share = share_of(layer, layout);
     const double stored = number(layer.stored);
     if (is_block(layer)) {
-      add(out.blocks, share, stored * largest_stage_ratio(model.shape.blocks, layout));
+      add(out.blocks, share, stored * stage_ratios(model.shape.blocks, layout).largest);
     } else if (layer.kind == flops::LayerKind::kEmbedding || layer.section == flops::Section::kVision) {
       add(out.embedding, share, stored);
     } else {
@@ -220,13 +243,18 @@ double activation_bytes_per_token(const flops::Model& model, const Layer& layer,
 }
 
 Memory train_memory(const flops::Model& model, const TrainSettings& s, const catalog::Device& device) {
-  Memory first = memory_of_stage(model, s, true, s.layout.pipeline == 1);
-  if (s.layout.pipeline > 1) {
-    const Memory last = memory_of_stage(model, s, false, true);
-    if (last.total_bytes() > first.total_bytes()) first = last;
+  const StageRatios ratios = stage_ratios(model.shape.blocks, s.layout);
+  const std::uint64_t pipeline = s.layout.pipeline;
+  std::vector<Place> places = {{0, ratios.first, true, pipeline == 1}};
+  if (pipeline > 1) places.push_back({pipeline - 1, ratios.last, false, true});
+  if (pipeline > 2) places.push_back({1, ratios.largest, false, false});
+  Memory fullest;
+  for (const Place& place : places) {
+    const Memory memory = memory_of_stage(model, s, place);
+    if (memory.total_bytes() > fullest.total_bytes()) fullest = memory;
   }
-  first.capacity_bytes = device_memory_bytes(device);
-  return first;
+  fullest.capacity_bytes = device_memory_bytes(device);
+  return fullest;
 }
 
 }  // namespace flopsight::tuning

@@ -8,9 +8,11 @@
 // Activations that the backward pass needs, in 16-bit elements of a token and layer: what each matrix product reads, and what
 // the functions between read: norms 2h; attention q, k, v and its output; a gated feed-forward layer 3f, another 2f. For a transformer this is
 // Korthikanti et al. 2022 (arXiv 2205.05198) without dropout masks: 32 instead of 34 s*b*h bytes; standard attention adds
-// 5*heads*s bytes a token. Full recomputation keeps h a token and block, and one block in full. Operators one by one keep 28
+// 5*heads*s bytes a token. Recomputation of scores (selective) or of blocks (full) keeps them of no layer, but has them of one while it is computed
+// again, and with any, the gradients of one layer's scores and weights are there, 4*heads*s. Full recomputation keeps h a token and block, and one block in full. Operators one by one keep 28
 // where fused ones keep 17 in blocks with gates and RMSNorm (measured for Llama-3-8B by Bekman, ml-engineering, performance chapter). Logits: 6 bytes each.
-// The first pipeline stage holds as many micro-batches as there are stages; interleaving holds (p-1)/(p*v) more (arXiv 2104.04473).
+// Pipeline stage r of p holds p-r micro-batches, interleaved with v parts (2(p-r-1) + (v-1)p + 1)/v (arXiv 2104.04473; Megatron-LM's schedules.py: its
+// warm-up and one), and never more than a step has. First, second and last stage are looked at: blocks may be missing at the ends (settings.h).
 //
 // Assumed: 1.4 GiB for the driver's context and NCCL's buffers (aiconfigurator, ai-dynamo: 551 MiB to 3.5 GiB, and 0.4), and 5 % of the rest
 // for fragmentation. A gigabyte in the name of a GPU is 2^30 bytes, as its driver reports. Units: bytes. Threads: pure.

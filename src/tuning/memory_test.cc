@@ -99,6 +99,56 @@ TEST(Memory, full_recomputation_keeps_an_input_a_block_and_one_block) {
   EXPECT_NEAR(run.memory().activations_bytes, 32.0 * 2 * 4096 * 4096 + (kept - logits) / 32 + logits, 1e6);
 }
 
+// One layer's scores are there while it goes backward, however little is kept of the others.
+TEST(Memory, recomputation_does_not_make_the_scores_of_standard_attention_go_away) {
+  TestRun run;
+  run.settings.sequence_tokens = 65536;
+  run.settings.global_batch = 8;
+  const double scores = 32.0 * 65536 * 65536;  // elements, of one layer
+  for (const flops::Recompute level : {flops::Recompute::kSelective, flops::Recompute::kFull}) {
+    run.settings.recompute = level;
+    run.settings.attention = AttentionKernel::kFlash2;
+    const double flash = run.memory().activations_bytes;
+    run.settings.attention = AttentionKernel::kStandard;
+    EXPECT_NEAR(run.memory().activations_bytes - flash, 9 * scores, 1e6);
+    EXPECT_EQ(run.memory().fits(), false);
+  }
+  run.settings.recompute = flops::Recompute::kNone;
+  run.settings.attention = AttentionKernel::kFlash2;
+  const double flash = run.memory().activations_bytes;
+  run.settings.attention = AttentionKernel::kStandard;
+  EXPECT_NEAR(run.memory().activations_bytes - flash, (32 * 5 + 4) * scores, 1e6);
+}
+
+// Llama 3 405B as it was pre-trained (arXiv 2407.21783, 3.3.2 and table 4): 16,384 H100, 8k tokens, no recomputation, 126 blocks in 16 x 8 parts, of
+// which first and last are one block short; gradients in FP32, divided with the optimizer's state.
+TEST(Memory, llama_405b_fits_as_it_was_trained) {
+  TestRun run("made--Llama-3.1-405B");
+  run.settings.gpus = 16384;
+  run.settings.sequence_tokens = 8192;
+  run.settings.global_batch = 2048;
+  run.settings.layout = {8, 16, 8, 1, 1, 128};
+  run.settings.zero_stage = 2;
+  run.settings.fp32_gradients = true;
+  EXPECT_EQ(run.memory().fits(), true) << run.memory().over();
+  EXPECT_GT(run.memory().activations_bytes / 1e9, 50) << "of up to 16 micro-batches";
+  EXPECT_GT(run.step().mfu_ratio, 0.3);
+  const StageRatios ratios = stage_ratios(126, run.settings.layout);
+  EXPECT_DOUBLE_EQ(ratios.first * 126, 7);
+  EXPECT_DOUBLE_EQ(ratios.last * 126, 7);
+  EXPECT_DOUBLE_EQ(ratios.largest * 126, 8);
+}
+
+TEST(Memory, no_more_micro_batches_are_held_than_a_step_has) {
+  TestRun run("made--Llama-3-70B");
+  run.settings.gpus = 8;
+  run.settings.layout = {1, 8, 2, 1, 1, 1};
+  run.settings.global_batch = 64;
+  const double many = run.memory().activations_bytes;
+  run.settings.global_batch = 8;
+  EXPECT_NEAR(run.memory().activations_bytes / many, 8 / (8 + 7.0 / 2), 1e-9) << "of 8, where interleaving would hold 11.5";
+}
+
 TEST(Memory, experts_are_divided_by_expert_parallelism) {
   TestRun run("mistralai--Mixtral-8x7B-v0.1");
   run.settings.layout.expert = 8;

@@ -90,7 +90,7 @@ struct Search {
           s.layout = Layout{tensor, pipeline, 1, context, 1, start.gpus / each};
           for (const std::uint64_t expert : experts == 0 ? std::vector<std::uint64_t>{1} : powers(std::min(experts, s.layout.context * s.layout.data))) {
             s.layout.expert = expert;
-            for (const std::uint64_t stages : pipeline == 1 || model.shape.blocks % pipeline != 0 ? std::vector<std::uint64_t>{1} : divisors(model.shape.blocks / pipeline, kVirtualMax)) {
+            for (const std::uint64_t stages : pipeline == 1 ? std::vector<std::uint64_t>{1} : divisors((model.shape.blocks + pipeline - 1) / pipeline, kVirtualMax)) {
               s.layout.virtual_stages = stages;
               try_memory(s);
             }

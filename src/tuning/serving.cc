@@ -186,6 +186,51 @@ void set_memory(const flops::Model& model, const ServeSettings& s, const CacheSi
   if (capacity) out.memory.reserved_bytes = (1 - kUsableRatio) * *capacity;
 }
 
+struct Cycle {  // of a request, from its place in the batch to its end
+  double steps = 0;
+  double step_seconds = 0;
+  double prefill_seconds = 0;  // of a request, among the others
+  double held_up = 1;          // requests whose prefills a group of GPUs does meanwhile
+  double seconds = 0;
+  double wanted = 1;           // requests of a replica that want a place
+};
+
+void set_latencies(const Cycle& c, const ServeSettings& s, Serving& out) {
+  const double generated = number(s.output_tokens), decoding = c.steps * c.step_seconds;
+  const double waiting = c.seconds * (std::max(1.0, c.wanted / out.batch_total) - 1);
+  const double stretch = c.seconds / (decoding + c.prefill_seconds);
+  const double pieces = s.chunk_tokens > 0 ? std::max(1.0, std::ceil(number(s.input_tokens) * (1 - s.prefix_hit_ratio) / number(s.chunk_tokens))) : 1;
+  const double beside = s.continuous && c.held_up > 1 ? (pieces - 1) * c.step_seconds : 0;  // decode steps of others that its own pieces go with
+  out.request_seconds = c.seconds + waiting + beside;
+  if (!s.continuous) {
+    out.first_token_seconds = out.request_seconds - decoding;
+    if (s.output_tokens > 1) out.token_seconds = out.token_worst_seconds = decoding / (generated - 1);
+    return;
+  }
+  out.first_token_seconds = stretch * c.prefill_seconds + waiting + beside;
+  if (s.output_tokens == 1) return;
+  out.token_seconds = stretch * decoding / (generated - 1);
+  // Whole pieces, at least one where there is anybody else, and as many as the mean says where several come in each step.
+  const double piece = c.prefill_seconds / pieces, others = (stretch - 1) * c.step_seconds;
+  const double in_the_way = c.held_up > 1 && piece > 0 ? std::max(1.0, std::ceil(others / piece * (1 - 1e-9))) * piece : 0;
+  out.token_worst_seconds = c.step_seconds + in_the_way;
+}
+
+void set_breakdown(const Cycle& c, double prefill_compute_seconds, double prefill_messages_seconds, Serving& out) {
+  const bool decodes = c.steps > 0;
+  const double prefills = decodes ? c.held_up * c.prefill_seconds / c.steps : c.held_up * c.prefill_seconds;
+  const double spent = out.prefill_seconds > 0 ? prefills / out.prefill_seconds : 0;
+  Breakdown& b = out.breakdown;
+  b.compute_seconds = spent * prefill_compute_seconds;
+  b.tensor_parallel_seconds = spent * prefill_messages_seconds;
+  if (!decodes) return;
+  b.compute_seconds += out.decode.compute_seconds;
+  b.memory_seconds = out.decode.weights_seconds + out.decode.cache_seconds + (c.step_seconds - out.decode.total_seconds());
+  b.tensor_parallel_seconds += out.decode.tensor_parallel_seconds;
+  b.expert_parallel_seconds = out.decode.expert_parallel_seconds;
+  b.host_seconds = out.decode.host_seconds;
+}
+
 // Longest over mean of the outputs of a static batch.
 double static_loss(const ServeSettings& s, double batch) {
   if (s.output_lengths.empty()) return 1;
@@ -324,7 +369,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
     step += number(s.speculation->drafted_tokens) * s.speculation->draft_cost_ratio * plain.total_seconds();
     out.tokens_per_step_total = speculative_tokens_total(s.speculation->acceptance_ratio, number(s.speculation->drafted_tokens));
   }
-  const double steps = generated / out.tokens_per_step_total;
+  const double steps = (generated - 1) / out.tokens_per_step_total;  // the first token comes from prefill
   const double held_up = groups > 0 ? out.batch_total / groups : out.batch_total;  // prefills that one group of GPUs has to do meanwhile
   double prefills = held_up * out.prefill_seconds;
   if (s.chunk_tokens > 0) {
@@ -337,20 +382,8 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   const double cycle = (steps * step + prefills) * stretched;
   out.request_rate_hertz = out.batch_total / cycle * number(s.replicas());
   out.tokens_per_second = out.request_rate_hertz * generated;
-  out.token_seconds = cycle / generated;
-  const double piece = s.chunk_tokens > 0 ? std::min(1.0, number(s.chunk_tokens) / in) : 1;
-  out.token_worst_seconds = step + (out.batch_total > 1 ? piece * out.prefill_seconds : 0);
-  out.request_seconds = cycle * std::max(1.0, wanted / out.batch_total);
-  out.first_token_seconds = out.prefill_seconds + step + (out.request_seconds - cycle);
-
-  const double per_step = prefills / steps;  // of prefill, for each decode step
-  const double spent = out.prefill_seconds > 0 ? per_step / out.prefill_seconds : 0;
-  Breakdown& b = out.breakdown;
-  b.compute_seconds = out.decode.compute_seconds + spent * first.compute_seconds;
-  b.memory_seconds = out.decode.weights_seconds + out.decode.cache_seconds + (step - out.decode.total_seconds());
-  b.tensor_parallel_seconds = out.decode.tensor_parallel_seconds + spent * first.messages_seconds;
-  b.expert_parallel_seconds = out.decode.expert_parallel_seconds;
-  b.host_seconds = out.decode.host_seconds;
+  set_latencies({steps, step, prefills / held_up, held_up, cycle, wanted}, s, out);
+  set_breakdown({steps, step, prefills / held_up, held_up, cycle, wanted}, first.compute_seconds, first.messages_seconds, out);
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(compute_precision(s.weights, rates_)));
   flops::Workload workload;
   workload.sequence.tokens = s.input_tokens + s.output_tokens;

@@ -2,8 +2,16 @@
 // How fast a model is served: prefill and decode as rooflines, the cache of keys and values, batching, and what follows for latency, throughput and cost.
 //
 //   decode step of a batch B  = sum over products of max(weights / bandwidth, FLOPs / rate) + cache / bandwidth + messages + host
-//   a request of I in, O out  = prefill(I) + O decode steps, with the prefills of others between
-//   tokens a second           = B O / (O step(B) + B prefill(I))
+//   a request of I in, O out  = prefill(I), which has the first token, and O - 1 decode steps
+//   cycle                     = (O - 1) step(B) + B prefill(I): a request with the prefills of the others meanwhile
+//   tokens a second           = B O / cycle
+//   stretch                   = cycle / ((O - 1) step(B) + prefill(I)), 1 alone
+//   time to first token       = stretch prefill(I) and the wait for a place;  mean between tokens = stretch step(B)
+//
+// A prompt that comes finds those of the others in their prefill as often as these are there in the mean (the arrival theorem of closed systems, Reiser and
+// Lavenberg 1980), is behind them, and goes before decoding, as in vLLM: TTFT = prefill + (B - 1) TTFT / cycle prefill, and the rest of the cycle is what decoding
+// takes with the prefills that come into it. Prefill in pieces: the request's own pieces go with as many decode steps of the others, which its first token
+// waits for. A static batch is prefilled together, and its decoding is not interrupted.
 //
 // A replica is max(tp, ep) GPUs; others are further replicas, each with its part of the concurrency. Experts read: E (1 - (1 - k/E)^B). Latent attention
 // decodes in the latent. The cache is divided over tensor-parallel GPUs as far as there are key-value heads, a latent is not. Kernels reach 0.8 of
@@ -89,8 +97,8 @@ struct Serving {
   DecodeStep decode;
   double tokens_per_step_total = 1;  // more with speculation
   double first_token_seconds = 0;
-  double token_seconds = 0;          // between tokens of a request, in the mean
-  double token_worst_seconds = 0;    // while a prefill of another is in the way
+  std::optional<double> token_seconds;        // between tokens of a request, in the mean; of one token there is none
+  std::optional<double> token_worst_seconds;  // while prefills of others are in the way, as many as come between two tokens
   double request_seconds = 0;
   double request_rate_hertz = 0;    // of all replicas
   double tokens_per_second = 0;      // output, of all replicas
@@ -98,7 +106,7 @@ struct Serving {
   double cache_waste_ratio = 0;
   double mfu_ratio = 0;
   double attainable_ofu_ratio = 0;
-  Breakdown breakdown;               // of the mean time between two steps of a replica
+  Breakdown breakdown;               // of the mean time between two steps of a replica; of the prefills where there are no steps
   Memory memory;
 
   bool is_memory_bound() const { return decode.weights_seconds + decode.cache_seconds > decode.compute_seconds; }

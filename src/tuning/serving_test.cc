@@ -75,10 +75,10 @@ TEST(Serving, its_figures_belong_to_each_other) {
   ServeRun run;
   run.settings.concurrency = 32;
   const Serving v = run.predict();
-  EXPECT_NEAR(v.tokens_per_second, v.batch_total / v.token_seconds, 1e-6);
-  EXPECT_NEAR(v.request_seconds, v.token_seconds * 96, 1e-9);
+  EXPECT_NEAR(v.tokens_per_second, v.request_rate_hertz * 96, 1e-6);
+  EXPECT_NEAR(v.request_seconds, v.first_token_seconds + *v.token_seconds * 95, 1e-9);
   EXPECT_NEAR(v.request_rate_hertz * v.request_seconds, 32, 1e-9) << "Little's law";
-  EXPECT_NEAR(v.breakdown.total_seconds(), v.token_seconds, 1e-9);
+  EXPECT_NEAR(v.breakdown.total_seconds() * 95, v.request_seconds, 1e-9) << "a cycle has 95 steps, as the first token is the prefill's";
   EXPECT_GT(v.attainable_ofu_ratio, 0);
   EXPECT_LT(v.attainable_ofu_ratio, 0.8);
 }
@@ -108,7 +108,63 @@ TEST(Serving, more_requests_than_fit_wait) {
   run.settings.concurrency = 1000;
   const Serving v = run.predict();
   EXPECT_LT(v.batch_total, 300);
-  EXPECT_GT(v.request_seconds, 3 * v.token_seconds * 96);
+  EXPECT_GT(v.request_seconds, 3 * *v.token_seconds * 96);
+  EXPECT_GT(v.first_token_seconds, v.request_seconds / 2) << "which is waiting";
+}
+
+TEST(Serving, latencies_grow_with_concurrency_and_keep_their_order) {
+  for (const std::uint64_t outputs : {2u, 8u, 96u, 1000u}) {
+    for (const std::uint64_t chunk : {0u, 256u}) {
+      ServeRun run;
+      run.settings.output_tokens = outputs;
+      run.settings.chunk_tokens = chunk;
+      double first = 0, between = 0;
+      for (const std::uint64_t concurrency : {1u, 2u, 4u, 16u, 64u, 256u, 1024u}) {
+        run.settings.concurrency = concurrency;
+        const Serving v = run.predict();
+        const std::string where = std::to_string(outputs) + " tokens, pieces of " + std::to_string(chunk) + ", " + std::to_string(concurrency) + " at once";
+        EXPECT_GT(v.first_token_seconds, first * (1 + 1e-9)) << where;
+        EXPECT_GE(*v.token_seconds, between * (1 - 1e-9)) << where;
+        EXPECT_GE(*v.token_seconds, v.decode.total_seconds() * (1 - 1e-9)) << where;
+        EXPECT_GE(*v.token_worst_seconds, *v.token_seconds * (1 - 1e-9)) << where;
+        EXPECT_NEAR(v.request_seconds, v.first_token_seconds + *v.token_seconds * static_cast<double>(outputs - 1), v.request_seconds * 1e-9) << where;
+        first = v.first_token_seconds;
+        between = *v.token_seconds;
+      }
+    }
+  }
+}
+
+TEST(Serving, a_request_alone_waits_for_nobody) {
+  ServeRun run;
+  run.settings.concurrency = 1;
+  const Serving v = run.predict();
+  EXPECT_NEAR(v.first_token_seconds, v.prefill_seconds, 1e-12);
+  EXPECT_NEAR(*v.token_seconds, v.decode.total_seconds(), 1e-12) << "its own prefill is no time between its tokens";
+  EXPECT_EQ(*v.token_worst_seconds, *v.token_seconds);
+}
+
+TEST(Serving, one_token_is_the_prefills_and_has_nothing_between) {
+  ServeRun run;
+  run.settings.output_tokens = 1;
+  run.settings.concurrency = 8;
+  const Serving v = run.predict();
+  EXPECT_FALSE(v.token_seconds.has_value());
+  EXPECT_FALSE(v.token_worst_seconds.has_value());
+  EXPECT_NEAR(v.first_token_seconds, v.request_seconds, 1e-12);
+  EXPECT_NEAR(v.request_seconds, 8 * v.prefill_seconds, 1e-9);
+  EXPECT_NEAR(v.breakdown.total_seconds(), 8 * v.prefill_seconds, 1e-9);
+}
+
+TEST(Serving, a_static_batch_starts_together_and_is_not_interrupted) {
+  ServeRun run;
+  run.settings.continuous = false;
+  run.settings.concurrency = 8;
+  run.settings.output_lengths = {{10, 1}, {182, 1}};
+  const Serving v = run.predict();
+  EXPECT_GT(v.first_token_seconds, 8 * v.prefill_seconds) << "the longest of the batch before is waited for as well";
+  EXPECT_NEAR(*v.token_seconds, v.decode.total_seconds(), 1e-12);
+  EXPECT_NEAR(v.request_seconds, v.first_token_seconds + *v.token_seconds * 95, 1e-9);
 }
 
 TEST(Serving, reserving_to_the_longest_wastes_what_paging_does_not) {

@@ -25,7 +25,24 @@ std::optional<Enum> find_name(const std::array<std::string_view, kCount>& names,
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
 
+constexpr std::uint64_t kBlocksAtEnds = 2;  // that embedding and head stand for
+
+// Until all parts have as many as the fullest.
+std::uint64_t missing_blocks(std::uint64_t blocks, std::uint64_t parts) { return (parts - blocks % parts) % parts; }
+
 Error wrong(std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; }
+
+// Without interleaving stages may differ, as 61 blocks on 16 GPUs do; parts that take turns are alike, but for embedding and head.
+base::Status check_stages(const flops::Model& model, const Layout& l) {
+  const std::uint64_t parts = l.pipeline * l.virtual_stages, blocks = model.shape.blocks;
+  if (l.virtual_stages == 1) {
+    if (parts > blocks) return wrong("--pp " + text(l.pipeline) + ": the model's " + text(blocks) + " layers cannot be divided over " + text(parts));
+    return {};
+  }
+  if (missing_blocks(blocks, parts) <= kBlocksAtEnds) return {};
+  return wrong("--pp " + text(l.pipeline) + " x --vp " + text(l.virtual_stages) + ": the model's " + text(blocks) + " layers cannot be divided by " + text(parts) +
+               ", nor with the embedding and the head as a layer each");
+}
 
 base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
   const Layout& l = s.layout;
@@ -39,12 +56,7 @@ base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
                  ", expected --gpus " + text(s.gpus));
   }
   if (l.virtual_stages > 1 && l.pipeline == 1) return wrong("--vp " + text(l.virtual_stages) + " needs --pp");
-  // Without interleaving stages may differ by a block, as 61 blocks on 16 GPUs do; parts that take turns are alike.
-  const std::uint64_t stages = l.pipeline * l.virtual_stages;
-  if (stages > model.shape.blocks || (l.virtual_stages > 1 && model.shape.blocks % stages != 0)) {
-    return wrong("--pp " + text(l.pipeline) + (l.virtual_stages > 1 ? " x --vp " + text(l.virtual_stages) : "") + ": the model's " + text(model.shape.blocks) +
-                 " layers cannot be divided " + (stages > model.shape.blocks ? "over " : "by ") + text(stages));
-  }
+  FLOPSIGHT_RETURN_IF_ERROR(check_stages(model, l));
   if (model.shape.heads > 0 && model.shape.heads % l.tensor != 0) {
     return wrong("--tp " + text(l.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
   }
@@ -77,9 +89,16 @@ bool is_training_precision(catalog::Precision precision) {
   return std::find(kAll.begin(), kAll.end(), precision) != kAll.end();
 }
 
-double largest_stage_ratio(std::uint64_t blocks, const Layout& l) {
-  if (blocks == 0) return 1 / static_cast<double>(l.pipeline);
-  return static_cast<double>((blocks + l.pipeline - 1) / l.pipeline) / static_cast<double>(blocks);
+StageRatios stage_ratios(std::uint64_t blocks, const Layout& l) {
+  const double even = 1 / static_cast<double>(l.pipeline);
+  if (blocks == 0 || l.pipeline == 1) return {even, even, even};
+  const std::uint64_t fullest = (blocks + l.pipeline - 1) / l.pipeline, missing = missing_blocks(blocks, l.pipeline);
+  const auto ratio = [&](std::uint64_t n) { return static_cast<double>(n) / static_cast<double>(blocks); };
+  if (missing <= kBlocksAtEnds) {
+    const std::uint64_t first = fullest - (missing == kBlocksAtEnds ? 1 : 0), last = fullest - (missing > 0 ? 1 : 0);
+    return {ratio(l.pipeline > kBlocksAtEnds ? fullest : std::max(first, last)), ratio(first), ratio(last)};
+  }
+  return {ratio(fullest), ratio(fullest), std::max(0.0, 1 - ratio(fullest) * static_cast<double>(l.pipeline - 1))};
 }
 
 std::string layout_text(const Layout& l) {

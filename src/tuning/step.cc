@@ -277,9 +277,8 @@ base::Result<Step> StepModel::predict(const TrainSettings& s) {
   const double p = number(s.layout.pipeline), v = number(s.layout.virtual_stages), m = number(s.accumulation());
   const double blocks = block_products + attention + block_passes + messages.tensor_seconds + messages.context_seconds + messages.expert_seconds;
   const double head = products.head_seconds + passes.head_seconds;
-  // Where blocks do not divide, the last stage, which has the head, has the fewest.
-  const double largest = largest_stage_ratio(model_.shape.blocks, s.layout), last = std::max(0.0, 1 - largest * (p - 1));
-  const double mean = (blocks + head) / p, slowest = std::max(blocks * largest, blocks * last + head);
+  const StageRatios stages = stage_ratios(model_.shape.blocks, s.layout);
+  const double mean = (blocks + head) / p, slowest = std::max(blocks * stages.largest, blocks * stages.last + head);
 
   Step out;
   Breakdown& b = out.breakdown;

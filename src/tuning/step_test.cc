@@ -60,8 +60,8 @@ TEST(Step, stages_that_differ_are_as_slow_as_the_fullest) {
   // Twelve blocks against ten and the head, which now is on the stage of eight.
   EXPECT_GT(run.step().step_seconds() / even, 1.05);
   EXPECT_LT(run.step().step_seconds() / even, 1.2);
-  EXPECT_NEAR(largest_stage_ratio(61, {1, 16, 1, 1, 1, 1}), 4.0 / 61, 1e-12);
-  EXPECT_EQ(largest_stage_ratio(80, {1, 8, 1, 1, 1, 1}), 1.0 / 8);
+  EXPECT_NEAR(stage_ratios(61, {1, 16, 1, 1, 1, 1}).largest, 4.0 / 61, 1e-12);
+  EXPECT_EQ(stage_ratios(80, {1, 8, 1, 1, 1, 1}).largest, 1.0 / 8);
 }
 
 TEST(Step, accumulation_lowers_messages_for_each_token) {
@@ -107,7 +107,7 @@ TEST(Step, settings_that_do_not_divide_name_the_size) {
   EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 24; s.layout.tensor = 3; s.global_batch = 64; }), "--tp 3: the model's 32 attention heads cannot be divided by it");
   EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 512; s.layout.pipeline = 64; }), "--pp 64: the model's 32 layers cannot be divided over 64");
   EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 40; s.layout.pipeline = 5; }), "ok");
-  EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 40; s.layout.pipeline = 5; s.layout.virtual_stages = 2; }), "--pp 5 x --vp 2: the model's 32 layers cannot be divided by 10");
+  EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 40; s.layout.pipeline = 5; s.layout.virtual_stages = 2; }), "--pp 5 x --vp 2: the model's 32 layers cannot be divided by 10, nor with the embedding and the head as a layer each");
   EXPECT_EQ(message([](TrainSettings& s) { s.global_batch = 60; }), "--global-batch 60 cannot be divided by --micro-batch 1 x 8 data-parallel GPUs");
   EXPECT_EQ(message([](TrainSettings& s) { s.layout.expert = 2; }), "--ep 2: the model has no routed experts");
   EXPECT_EQ(message([](TrainSettings& s) { s.layout.virtual_stages = 2; }), "--vp 2 needs --pp");

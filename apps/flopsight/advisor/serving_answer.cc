@@ -17,14 +17,20 @@ std::vector<std::pair<std::string, std::string>> facts(const TuneServeAnswer& an
   const tuning::Serving& v = answer.serving;
   std::vector<std::pair<std::string, std::string>> out = {
       {"GPUs", std::to_string(s.gpus) + " x " + answer.gpu + ", " + answer.fabric},
-      {"replicas", std::to_string(s.replicas()) + " of " + std::to_string(s.replica_gpus()) + " GPUs"},
+      {"replicas", std::to_string(s.replicas()) + " of " + std::to_string(s.replica_gpus()) + " GPUs"}};
+  if (!answer.fits().value_or(true)) {
+    out.emplace_back("does not fit", answer.over());
+    return out;
+  }
+  const std::pair<std::string, std::string> figures[] = {
       {"requests at once", number(v.batch_total, "%.0f") + " on a replica; its cache has room for " + number(v.batch_fitting_total, "%.0f")},
       {"time to first token", seconds_text(v.first_token_seconds) + ", of which prefill " + seconds_text(v.prefill_seconds)},
-      {"between tokens", seconds_text(v.token_seconds) + " in the mean, " + seconds_text(v.token_worst_seconds) + " while a prefill is in the way"},
+      {"between tokens", v.token_seconds ? seconds_text(*v.token_seconds) + " in the mean, " + seconds_text(*v.token_worst_seconds) + " while a prefill is in the way" : "there is one token only"},
       {"a request", seconds_text(v.request_seconds)},
       {"output tokens a second", number(v.tokens_per_second, "%.0f") + ", " + number(v.tokens_per_second / static_cast<double>(s.gpus), "%.0f") + " on a GPU"},
       {"decoding is bound by", v.is_memory_bound() ? "reading weights and cache" : "arithmetic"},
       {"attainable OFU", number(100 * v.attainable_ofu_ratio, "%.1f %%")}};
+  out.insert(out.end(), std::begin(figures), std::end(figures));
   if (answer.usd_per_million_tokens) out.emplace_back("USD a million tokens", number(*answer.usd_per_million_tokens, "%.2f") + " of output");
   return out;
 }
@@ -61,7 +67,7 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   out.fabric = fabric_text(ground.fabric);
   out.serving = one.serving;
   out.findings = tuning::advise_serving(model, one);
-  if (arguments.usd_per_gpu_hour) {
+  if (arguments.usd_per_gpu_hour && out.fits().value_or(true)) {
     out.usd_per_million_tokens = tuning::usd_per_million_tokens(*arguments.usd_per_gpu_hour, static_cast<double>(one.settings.gpus), one.serving.tokens_per_second);
   }
   out.assumptions = ground.assumptions;
@@ -76,32 +82,35 @@ std::string serve_json(const TuneServeAnswer& answer) {
   const tuning::ServeSettings& s = answer.arguments.settings;
   const tuning::Serving& v = answer.serving;
   const std::string over = answer.over();
+  const json::Object figures{{"step_seconds", v.breakdown.total_seconds()},
+                             {"tokens_per_second", v.tokens_per_second},
+                             {"tokens_per_second_per_gpu", v.tokens_per_second / static_cast<double>(s.gpus)},
+                             {"requests_per_second", v.request_rate_hertz},
+                             {"time_to_first_token_seconds", v.first_token_seconds},
+                             {"time_per_output_token_seconds", v.token_seconds},
+                             {"time_per_output_token_worst_seconds", v.token_worst_seconds},
+                             {"request_seconds", v.request_seconds},
+                             {"prefill_seconds", v.prefill_seconds},
+                             {"decode_step_seconds", v.decode.total_seconds()},
+                             {"tokens_per_decode_step", v.tokens_per_step_total},
+                             {"batch_per_replica", v.batch_total},
+                             {"batch_that_fits_per_replica", v.batch_fitting_total},
+                             {"kv_cache_waste_ratio", v.cache_waste_ratio},
+                             {"bound_by", v.is_memory_bound() ? "memory" : "compute"},
+                             {"mfu_ratio", v.mfu_ratio},
+                             {"attainable_ofu_ratio", v.attainable_ofu_ratio},
+                             {"usd_per_million_output_tokens", answer.usd_per_million_tokens},
+                             {"breakdown_seconds", breakdown_json(v.breakdown)},
+                             {"decode_seconds", json::Object{{"weights", v.decode.weights_seconds}, {"kv_cache", v.decode.cache_seconds}, {"compute", v.decode.compute_seconds},
+                                                             {"tensor_parallel", v.decode.tensor_parallel_seconds}, {"expert_parallel", v.decode.expert_parallel_seconds},
+                                                             {"host", v.decode.host_seconds}}}};
+  // What cannot run has no speed.
+  const bool runs = answer.fits().value_or(true);
   const json::Object out{
       {"settings", json::Object{{"gpu", answer.gpu}, {"gpus", s.gpus}, {"fabric", answer.fabric}, {"tp", s.tensor}, {"ep", s.expert}, {"replicas", s.replicas()}, {"input_tokens", s.input_tokens},
                                 {"output_tokens", s.output_tokens}, {"concurrency", s.concurrency}, {"precision", tuning::weight_format_name(s.weights)},
                                 {"kv_precision", tuning::cache_format_name(s.cache)}, {"batching", s.continuous ? "continuous" : "static"}}},
-      {"predicted", json::Object{{"step_seconds", v.breakdown.total_seconds()},
-                                 {"tokens_per_second", v.tokens_per_second},
-                                 {"tokens_per_second_per_gpu", v.tokens_per_second / static_cast<double>(s.gpus)},
-                                 {"requests_per_second", v.request_rate_hertz},
-                                 {"time_to_first_token_seconds", v.first_token_seconds},
-                                 {"time_per_output_token_seconds", v.token_seconds},
-                                 {"time_per_output_token_worst_seconds", v.token_worst_seconds},
-                                 {"request_seconds", v.request_seconds},
-                                 {"prefill_seconds", v.prefill_seconds},
-                                 {"decode_step_seconds", v.decode.total_seconds()},
-                                 {"tokens_per_decode_step", v.tokens_per_step_total},
-                                 {"batch_per_replica", v.batch_total},
-                                 {"batch_that_fits_per_replica", v.batch_fitting_total},
-                                 {"kv_cache_waste_ratio", v.cache_waste_ratio},
-                                 {"bound_by", v.is_memory_bound() ? "memory" : "compute"},
-                                 {"mfu_ratio", v.mfu_ratio},
-                                 {"attainable_ofu_ratio", v.attainable_ofu_ratio},
-                                 {"usd_per_million_output_tokens", answer.usd_per_million_tokens},
-                                 {"breakdown_seconds", breakdown_json(v.breakdown)},
-                                 {"decode_seconds", json::Object{{"weights", v.decode.weights_seconds}, {"kv_cache", v.decode.cache_seconds}, {"compute", v.decode.compute_seconds},
-                                                                 {"tensor_parallel", v.decode.tensor_parallel_seconds}, {"expert_parallel", v.decode.expert_parallel_seconds},
-                                                                 {"host", v.decode.host_seconds}}}}},
+      {"predicted", runs ? json::Value(figures) : json::Value()},
       {"memory_bytes_per_gpu", memory_json(v.memory)},
       {"kv_cache_bytes_per_token_per_gpu", v.cache_bytes_per_token},
       {"fits", answer.fits()},
@@ -117,8 +126,8 @@ std::string serve_json(const TuneServeAnswer& answer) {
 std::string serve_table(const TuneServeAnswer& answer) {
   std::string out;
   for (const auto& fact : facts(answer)) out += fact.first + std::string(fact.first.size() < 24 ? 24 - fact.first.size() : 1, ' ') + fact.second + "\n";
-  out += breakdown_table("between two decode steps", answer.serving.breakdown, "in all, with prefills") + memory_table(answer.serving.memory);
-  if (answer.serving.memory.over().empty() && !answer.over().empty()) out += "does not fit: " + answer.over() + "\n";
+  if (answer.fits().value_or(true)) out += breakdown_table(answer.arguments.settings.output_tokens > 1 ? "between two decode steps" : "prefills", answer.serving.breakdown, "in all, with prefills");
+  out += memory_table(answer.serving.memory);
   out += advice_table(answer.findings) + "\n";
   for (const std::string& assumption : answer.assumptions) out += "assumed: " + assumption + "\n";
   return out;
@@ -128,7 +137,7 @@ std::string serve_html(const TuneServeAnswer& answer) {
   HtmlPage page;
   page.title = "Predicted serving: " + answer.arguments.config_path;
   page.facts = facts(answer);
-  page.parts = breakdown_parts(answer.serving.breakdown);
+  if (answer.fits().value_or(true)) page.parts = breakdown_parts(answer.serving.breakdown);
   page.parts_title = "Where the time between two decode steps goes";
   page.memory = answer.serving.memory;
   page.findings = &answer.findings;

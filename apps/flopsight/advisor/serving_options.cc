@@ -2,6 +2,7 @@
 
 #include "advisor/tune_options.h"
 #include "base/text.h"
+#include "number_options.h"
 
 namespace flopsight::app {
 
@@ -20,12 +21,12 @@ void add_tune_serve(CLI::App& app, TuneServeArguments& a, TuneServeTexts& t) {
   app.add_option("--kv-block", t.block, "tokens of a block of a paged cache; 0: reserved to --max-tokens (default: 16)")->check(CLI::Range(std::uint64_t{0}, std::uint64_t{65536}));
   app.add_option("--max-tokens", t.tokens_max, "of a request, reserved without paging (default: input and output)")->check(CLI::Range(std::uint64_t{1}, tuning::kSequenceTokensMax));
   app.add_option("--chunked-prefill", t.chunk, "tokens of a piece of prefill beside decoding; 0: whole (default: 0)")->check(CLI::Range(std::uint64_t{0}, tuning::kSequenceTokensMax));
-  app.add_option("--prefix-hit-ratio", t.prefix, "of input tokens whose cache is there already (default: 0)")->check(CLI::Range(0.0, 1.0));
+  in_range(app.add_option("--prefix-hit-ratio", t.prefix, "of input tokens whose cache is there already (default: 0)"), 0.0, 1.0);
   app.add_flag("--no-cuda-graphs", t.no_graphs, "kernels are launched one by one");
   app.add_option("--output-lengths", a.lengths_path, "CSV of output lengths (tokens,count), for static batching");
   app.add_option("--draft-tokens", t.drafted, "speculative decoding: tokens of a draft")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{64}))->group("Speculation");
-  app.add_option("--acceptance", t.acceptance, "part of drafted tokens that are accepted, measured")->check(CLI::Range(0.0, 1.0))->group("Speculation");
-  app.add_option("--draft-cost", t.draft_cost, "of a draft token, in decode steps of the model")->check(CLI::Range(0.0, 1.0))->group("Speculation");
+  in_range(app.add_option("--acceptance", t.acceptance, "part of drafted tokens that are accepted, measured"), 0.0, 1.0)->group("Speculation");
+  in_range(app.add_option("--draft-cost", t.draft_cost, "of a draft token, in decode steps of the model"), 0.0, 1.0)->group("Speculation");
 }
 
 std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServeTexts& t) {

@@ -53,7 +53,25 @@ TEST(TuneServe, weights_that_do_not_fit_are_an_answer) {
   arguments[3] = FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--Llama-3-70B_config.json";
   const Answer answer = run_program(arguments);
   EXPECT_EQ(answer.exit_code, 0);
-  EXPECT_NE(answer.out.find("does not fit: "), std::string::npos) << answer.out;
+  EXPECT_NE(answer.out.find("does not fit"), std::string::npos) << answer.out;
+  EXPECT_EQ(answer.out.find("requests at once"), std::string::npos) << "a speed of what cannot run: " << answer.out;
+  EXPECT_EQ(answer.out.find("+"), std::string::npos) << "a gain on it: " << answer.out;
+  EXPECT_NE(answer.out.find("makes it fit"), std::string::npos) << answer.out;
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const auto out = base::json::parse(run_program(arguments).out).value();
+  EXPECT_EQ(text(out, "predicted"), "null");
+  EXPECT_EQ(text(out, "fits"), "false");
+  EXPECT_GT(number(test::find(out, "advice", "id", "quantize_weights"), "predicted.tokens_per_second"), 0);
+  EXPECT_EQ(text(test::find(out, "advice", "id", "quantize_weights"), "gain_ratio"), "null");
+}
+
+TEST(TuneServe, one_output_token_has_no_time_between_tokens) {
+  const Answer answer = run_program(serve({"--concurrency", "8", "--output-tokens", "1"}));
+  std::vector<std::string> arguments = serve({"--concurrency", "8", "--format", "json"});
+  *(std::find(arguments.begin(), arguments.end(), "--output-tokens") + 1) = "1";
+  const auto out = base::json::parse(run_program(arguments).out).value();
+  EXPECT_EQ(text(out, "predicted.time_per_output_token_seconds"), "null");
+  EXPECT_GT(number(out, "predicted.tokens_per_second"), 0);
 }
 
 TEST(TuneServe, table_and_page_say_the_same) {

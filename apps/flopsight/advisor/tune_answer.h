@@ -82,5 +82,6 @@ std::string breakdown_table(const char* head, const tuning::Breakdown& breakdown
 std::string memory_table(const tuning::Memory& memory);
 std::string advice_table(const tuning::Findings& findings);
 std::string seconds_text(double seconds);
+std::string gain_text(const tuning::Advice& advice);  // "+12.3 %", "makes it fit", "not predicted"
 
 }  // namespace flopsight::app

@@ -65,7 +65,7 @@ std::string advice_rows(const tuning::Findings& findings) {
   if (findings.advice.empty()) return "<p>No change is predicted to gain anything.</p>";
   std::string out = "<table><tr><th class=\"n\">gain</th><th>change</th><th class=\"n\">USD a day</th><th>confidence</th></tr>";
   for (const tuning::Advice& a : findings.advice) {
-    out += "<tr><td class=\"n\">" + (a.gain_ratio ? number(100 * *a.gain_ratio, "%+.1f %%") : std::string("not predicted")) + "</td><td><strong>" + html_escaped(a.id) + "</strong>: " +
+    out += "<tr><td class=\"n\">" + gain_text(a) + "</td><td><strong>" + html_escaped(a.id) + "</strong>: " +
            html_escaped(a.change) + "<div class=\"why\">" + html_escaped(a.why) + (a.price.empty() ? "" : "<br>Price: " + html_escaped(a.price)) + "<br>Source: " + html_escaped(a.source) +
            "</div></td><td class=\"n\">" + (a.usd_saved_per_day ? number(*a.usd_saved_per_day, "%.0f") : std::string("-")) + "</td><td>" + std::string(tuning::confidence_name(a.confidence)) + "</td></tr>";
   }
@@ -78,7 +78,9 @@ std::string html_page(const HtmlPage& page) {
   std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>" + html_escaped(page.title) +
                     "</title><style>" + std::string(kStyle) + "</style></head><body>\n<h1>" + html_escaped(page.title) + "</h1>\n<table>";
   for (const auto& fact : page.facts) out += "<tr><td>" + html_escaped(fact.first) + "</td><td>" + html_escaped(fact.second) + "</td></tr>";
-  out += "</table>\n<h2>" + html_escaped(page.parts_title) + "</h2>\n" + bar(page.parts) + "<h2>Memory</h2>\n" + memory_rows(page.memory);
+  out += "</table>\n";
+  if (!page.parts.empty()) out += "<h2>" + html_escaped(page.parts_title) + "</h2>\n" + bar(page.parts);
+  out += "<h2>Memory</h2>\n" + memory_rows(page.memory);
   out += "\n<h2>What to change next</h2>\n<p class=\"why\">Each alone; gains do not add up. Predicted by a model, not measured.</p>\n" + advice_rows(*page.findings);
   if (!page.findings->rejected.empty()) {
     out += "\n<h2>Not advised</h2>\n<ul>";

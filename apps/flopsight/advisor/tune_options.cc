@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "tuning/fabric.h"
+#include "number_options.h"
 
 namespace flopsight::app {
 namespace {
@@ -25,9 +26,9 @@ void add_tune_common(CLI::App& app, TuneCommon& a, TuneCommonTexts& t) {
   app.add_option("--gpu", a.gpu, "a GPU by its name; there is no default");
   app.add_option("--fabric", t.fabric, "links between GPUs: " + fabric_names() + " (default: the GPU's reference system)")->group("Links");
   app.add_option("--node-gpus", a.node_gpus, "GPUs that reach each other by the fast link")->check(CLI::Range(std::uint64_t{1}, tuning::kGpusMax))->group("Links");
-  app.add_option("--node-gb-per-second", t.node_rate, "of a GPU inside a node, one direction")->check(CLI::Range(1e-3, kLinkGigabytesMax))->group("Links");
-  app.add_option("--network-gb-per-second", t.network_rate, "of a GPU's share of the network, one direction")->check(CLI::Range(1e-3, kLinkGigabytesMax))->group("Links");
-  app.add_option("--usd-per-gpu-hour", t.price, "price of a GPU-hour, for gains in dollars; there is no default")->check(CLI::Range(0.0, kPriceMax));
+  in_range(app.add_option("--node-gb-per-second", t.node_rate, "of a GPU inside a node, one direction"), 1e-3, kLinkGigabytesMax)->group("Links");
+  in_range(app.add_option("--network-gb-per-second", t.network_rate, "of a GPU's share of the network, one direction"), 1e-3, kLinkGigabytesMax)->group("Links");
+  in_range(app.add_option("--usd-per-gpu-hour", t.price, "price of a GPU-hour, for gains in dollars; there is no default"), 0.0, kPriceMax);
   app.add_option("--ignore-key", a.ignored_keys, "a key of the configuration that is not known here, and leaves the model alone");
   app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue");
   app.add_option("--format", t.format, "table|json|html")->capture_default_str();

@@ -97,11 +97,18 @@ std::string memory_table(const tuning::Memory& m) {
   return out;
 }
 
+// What makes a run fit has a rate and nothing to compare it with.
+std::string gain_text(const tuning::Advice& advice) {
+  if (advice.gain_ratio) return number(100 * *advice.gain_ratio, "%+.1f %%");
+  return advice.tokens_per_second ? "makes it fit" : "not predicted";
+}
+
 std::string advice_table(const tuning::Findings& findings) {
   std::string out = findings.advice.empty() ? "\nno change is predicted to gain anything\n" : "\nwhat to change next (each alone; gains do not add up)\n";
   for (const tuning::Advice& a : findings.advice) {
-    out += "  " + (a.gain_ratio ? number(100 * *a.gain_ratio, "%+.1f %%") : std::string("not predicted")) + "  " + a.id + ": " + a.change;
+    out += "  " + gain_text(a) + "  " + a.id + ": " + a.change;
     if (a.usd_saved_per_day) out += number(*a.usd_saved_per_day, ", %.0f USD a day");
+    if (!a.gain_ratio && a.tokens_per_second) out += number(*a.tokens_per_second, ", %.0f tokens a second");
     out += " (confidence " + std::string(tuning::confidence_name(a.confidence)) + ")\n";
     if (!a.why.empty()) out += "      why: " + a.why + "\n";
     if (!a.price.empty()) out += "      price: " + a.price + "\n";

@@ -1,5 +1,6 @@
 #include "advisor/verify_answer.h"
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -51,19 +52,30 @@ base::Status compare_runs(const TuneVerifyArguments& a, const Env& env, GainReco
   return {};
 }
 
-base::Result<std::vector<GainRecord>> kept_records(const std::string& path, bool has_to_exist) {
+// A ratio of figures of a store can still be none.
+base::Status check_gain(const GainRecord& record) {
+  if (std::isfinite(record.obtained_gain_ratio) && record.obtained_gain_ratio >= -1) return {};
+  return Error{ErrorCode::kInvalid, "the gain from " + base::printable(record.before, 120) + " to " + base::printable(record.after, 120) + " is no finite number; nothing was recorded"};
+}
+
+base::Result<tuning::KeptRecords> kept_records(const std::string& path, bool has_to_exist) {
   std::error_code ignored;
-  if (!has_to_exist && !std::filesystem::exists(path, ignored)) return std::vector<GainRecord>{};
+  if (!has_to_exist && !std::filesystem::exists(path, ignored)) return tuning::KeptRecords{};
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string text, base::read_file(path, tuning::kRecordBytesMax));
   return tuning::read_records(text).within(base::printable(path));
 }
 
-base::Status append(const std::string& path, const GainRecord& record) {
+base::Status append(const std::string& path, const GainRecord& record, bool on_a_new_line) {
+  std::error_code unknown;
+  const auto before = std::filesystem::file_size(path, unknown);
   std::ofstream file(path, std::ios::app | std::ios::binary);
-  file << tuning::record_line(record);
+  file << (on_a_new_line ? "\n" : "") + tuning::record_line(record);
   file.flush();
-  if (!file) return Error{ErrorCode::kIo, base::printable(path) + ": cannot be written"};
-  return {};
+  if (file) return {};
+  file.close();
+  std::error_code ignored;
+  if (!unknown) std::filesystem::resize_file(path, before, ignored);  // half a line is worse than none
+  return Error{ErrorCode::kIo, base::printable(path) + ": cannot be written"};
 }
 
 json::Object record_json(const GainRecord& r) {
@@ -87,14 +99,20 @@ std::string json_of(const TuneVerifyAnswer& answer) {
 base::Result<TuneVerifyAnswer> tune_verify(const TuneVerifyArguments& a, const Env& env) {
   TuneVerifyAnswer out;
   out.json = a.json;
-  FLOPSIGHT_ASSIGN_OR_RETURN(out.kept, kept_records(a.record_path, a.list));
+  FLOPSIGHT_ASSIGN_OR_RETURN(tuning::KeptRecords kept, kept_records(a.record_path, a.list));
+  out.kept = std::move(kept.records);
+  if (kept.unread_total > 0) {
+    out.notes.push_back(std::to_string(kept.unread_total) + (kept.unread_total == 1 ? " line" : " lines") + " of the record cannot be read and " +
+                        (kept.unread_total == 1 ? "is" : "are") + " left out: " + kept.first_unread);
+  }
   if (a.list) return out;
   GainRecord record;
   record.time = units::to_rfc3339(env.now());
   record.change = a.change;
   record.predicted_gain_ratio = a.predicted_gain_ratio;
   FLOPSIGHT_RETURN_IF_ERROR(compare_runs(a, env, record, out.notes));
-  FLOPSIGHT_RETURN_IF_ERROR(append(a.record_path, record));
+  FLOPSIGHT_RETURN_IF_ERROR(check_gain(record));
+  FLOPSIGHT_RETURN_IF_ERROR(append(a.record_path, record, !kept.ends_in_line));
   out.kept.push_back(record);
   out.verified = std::move(record);
   return out;
@@ -123,7 +141,7 @@ std::string verify_text(const TuneVerifyAnswer& answer) {
     out += "\n" + std::to_string(s.verified_total) + " with a prediction: obtained less predicted " + percent(*s.error_median_ratio) + " in the median, " + percent(*s.error_absolute_median_ratio).substr(1) +
            " in size; " + std::to_string(s.worse_total) + " became slower where a gain was predicted\n";
   }
-  for (const std::string& note : answer.notes) out += "note: " + note + "\n";
+  for (const std::string& note : answer.notes) out += "note: " + base::printable(note, 600) + "\n";
   return out;
 }
 

@@ -2,14 +2,22 @@
 
 #include "advisor/verify_answer.h"
 #include "base/text.h"
+#include "number_options.h"
 
 namespace flopsight::app {
+namespace {
+
+// Tokens a second of a job: far below and above any, so that their ratio is a number.
+constexpr double kRateLeast = 1e-9;
+constexpr double kRateMost = 1e15;
+
+}  // namespace
 
 void add_tune_verify(CLI::App& app, TuneVerifyArguments& a, TuneVerifyTexts& t) {
   app.add_option("--record", a.record_path, "file that results are kept in, one JSON line each")->required();
   app.add_flag("--list", a.list, "only show what is kept");
   app.add_option("--change", a.change, "what was changed, in words or as the advice's id");
-  app.add_option("--predicted-gain", a.predicted_gain_ratio, "gain_ratio of the advice: tokens a second, new / old - 1")->check(CLI::Range(-1.0, 1000.0));
+  in_range(app.add_option("--predicted-gain", a.predicted_gain_ratio, "gain_ratio of the advice: tokens a second, new / old - 1"), -1.0, 1000.0);
   app.add_option("--store", a.store_path, "store folder that knows both runs")->group("From a store");
   app.add_option("--before", a.before.job, "job before the change")->group("From a store");
   app.add_option("--before-start", t.before.start, "RFC 3339 with an offset, or Unix seconds")->group("From a store");
@@ -19,8 +27,8 @@ void add_tune_verify(CLI::App& app, TuneVerifyArguments& a, TuneVerifyTexts& t) 
   app.add_option("--after-start", t.after.start, "as --before-start")->group("From a store");
   app.add_option("--after-end", t.after.end, "as --before-end")->group("From a store");
   app.add_option("--after-since", t.after.since, "as --before-since")->group("From a store");
-  app.add_option("--before-tokens-per-second", a.before_tokens_per_second, "measured, instead of a store")->check(CLI::PositiveNumber)->group("By hand");
-  app.add_option("--after-tokens-per-second", a.after_tokens_per_second, "measured, instead of a store")->check(CLI::PositiveNumber)->group("By hand");
+  in_range(app.add_option("--before-tokens-per-second", a.before_tokens_per_second, "measured, instead of a store"), kRateLeast, kRateMost)->group("By hand");
+  in_range(app.add_option("--after-tokens-per-second", a.after_tokens_per_second, "measured, instead of a store"), kRateLeast, kRateMost)->group("By hand");
   app.add_option("--format", t.format, "table|json")->capture_default_str();
 }
 

@@ -15,6 +15,7 @@
 #include "parse_file.h"
 #include "serve/access.h"
 #include "serve/serve_config.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -24,10 +25,7 @@ using net::ServerResponse;
 
 constexpr std::string_view kText = "text/plain; version=0.0.4; charset=utf-8";
 
-int fail(const base::Error& error, const Env& env) {
-  env.err << "flopsight agent: " << base::printable(error.message, 2'000) << "\n";
-  return kExitUsage;
-}
+int fail(const base::Error& error, const Env& env) { return fail(env, "agent", error); }
 
 base::Result<std::string> text_of(const std::string& path) { return path.empty() ? base::Result<std::string>(std::string()) : base::read_file(path); }
 
@@ -98,10 +96,10 @@ void announce(const GpuWatch& watch, const Env& env) {
   for (const HostGpu& gpu : watch.latest().gpus) {
     const bool passes = gpu.sample.activity_absence == nvml::Absence::kNotYetSampled;
     const std::string line = missing_ofu(gpu);
-    if (!passes && !line.empty()) env.err << "flopsight agent: " << base::printable(line, 500) << "\n";
+    if (!passes && !line.empty()) env.err << error_line("agent", line);
   }
   const std::string no_jobs = watch.latest().processes_problem;
-  if (!no_jobs.empty()) env.err << "flopsight agent: no jobs: " << base::printable(no_jobs, 500) << "\n";
+  if (!no_jobs.empty()) env.err << error_line("agent", "no jobs: " + no_jobs);
   env.err << std::flush;
 }
 

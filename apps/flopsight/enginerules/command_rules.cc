@@ -8,6 +8,7 @@
 #include "new_files.h"
 #include "parse_file.h"
 #include "rules/rules.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -54,10 +55,7 @@ base::Status write_rules(const RulesArguments& a, const Env& env) {
 }  // namespace
 
 int run_rules(const RulesArguments& arguments, const Env& env) {
-  if (const base::Status status = write_rules(arguments, env); !status.ok()) {
-    env.err << "flopsight rules: " << base::printable(status.error().message, 2000) << "\n";
-    return kExitUsage;
-  }
+  if (const base::Status status = write_rules(arguments, env); !status.ok()) return fail(env, "rules", status.error());
   return kExitDone;
 }
 

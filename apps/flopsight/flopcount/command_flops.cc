@@ -6,6 +6,7 @@
 #include "flopcount/flops_answer.h"
 #include "flopcount/model_file.h"
 #include "flops/adapters.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -93,10 +94,7 @@ base::Result<FlopsAnswer> flops_answer(const FlopsArguments& arguments) {
 
 int run_flops(const FlopsArguments& arguments, const Env& env) {
   const base::Result<FlopsAnswer> answer = flops_answer(arguments);
-  if (!answer.ok()) {
-    env.err << "flopsight flops: " << answer.error().message << '\n';
-    return kExitUsage;
-  }
+  if (!answer.ok()) return fail(env, "flops", answer.error());
   env.out << (arguments.json ? flops_json(*answer) : flops_table(*answer));
   return kExitDone;
 }

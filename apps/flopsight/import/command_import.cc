@@ -8,6 +8,7 @@
 #include "parse_file.h"
 #include "serve/job_service.h"
 #include "serve/serve_config.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -137,7 +138,7 @@ Status import(const ImportArguments& a, const Env& env, bool& all_taken) {
     FLOPSIGHT_RETURN_IF_ERROR(a.files.empty() ? import_server(context, window) : files.feed(context, window));
     FLOPSIGHT_RETURN_IF_ERROR(feed.finish());
   }
-  for (const std::string& note : ingest->take_notes()) env.err << "flopsight import: " << base::printable(note, 1'000) << "\n";
+  for (const std::string& note : ingest->take_notes()) env.err << error_line("import", note);
   env.out << closing_line(feed, files, window) << "\n";
   const ImportTotals totals = feed.totals();
   all_taken = totals.too_early == 0 && totals.unusable == 0;
@@ -148,10 +149,7 @@ Status import(const ImportArguments& a, const Env& env, bool& all_taken) {
 
 int run_import(const ImportArguments& arguments, const Env& env) {
   bool all_taken = true;
-  if (const Status status = import(arguments, env, all_taken); !status.ok()) {
-    env.err << "flopsight import: " << base::printable(status.error().message, 2'000) << "\n";
-    return kExitUsage;
-  }
+  if (const Status status = import(arguments, env, all_taken); !status.ok()) return fail(env, "import", status.error());
   return all_taken ? kExitDone : kExitFailure;
 }
 

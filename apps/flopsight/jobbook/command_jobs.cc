@@ -19,6 +19,7 @@
 #include "views/jobs_table.h"
 #include "views/service_json.h"
 #include "wire/gzip.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -30,10 +31,7 @@ using base::json::Object;
 constexpr std::size_t kProblemsShown = 10;
 constexpr std::size_t kInflatedBytesMax = std::size_t{1} << 30;  // of a compressed file
 
-int fail(const base::Error& error, const Env& env) {
-  env.err << "flopsight jobs: " << base::printable(error.message, 2'000) << "\n";
-  return kExitUsage;
-}
+int fail(const base::Error& error, const Env& env) { return fail(env, "jobs", error); }
 
 base::Status read_all(const JobsArguments& a, const base::Zone* zone, schedulers::Parsed& all) {
   schedulers::SlurmOptions options;
@@ -61,10 +59,10 @@ base::Status read_all(const JobsArguments& a, const base::Zone* zone, schedulers
 
 void say_problems(const schedulers::Parsed& parsed, const Env& env) {
   for (std::size_t i = 0; i < parsed.problems.size() && i < kProblemsShown; ++i) {
-    env.err << "flopsight jobs: " << base::printable(parsed.problems[i].where + ": " + parsed.problems[i].what, 400) << "\n";
+    env.err << error_line("jobs", parsed.problems[i].where + ": " + parsed.problems[i].what);
   }
   if (parsed.problem_count > kProblemsShown) {
-    env.err << "flopsight jobs: and " << parsed.problem_count - kProblemsShown << " more that could not be read\n";
+    env.err << error_line("jobs", "and " + std::to_string(parsed.problem_count - kProblemsShown) + " more that could not be read");
   }
 }
 
@@ -153,8 +151,8 @@ int run_import(const JobsArguments& a, const Env& env) {
     if (!kept.ok()) return fail(kept.error(), env);
   }
   if (put.ambiguous > 0) {
-    env.err << "flopsight jobs: " << put.ambiguous << " runs without a cluster are counted apart, since several clusters have that id and start ("
-            << put.first_ambiguous << "); --cluster says whose they are\n";
+    env.err << error_line("jobs", std::to_string(put.ambiguous) + " runs without a cluster are counted apart, since several clusters have that id and start (" +
+                                      put.first_ambiguous + "); --cluster says whose they are");
   }
   if (a.json) {
     env.out << import_json(parsed, put, !a.dry_run, attributed_gpu_hours) << "\n";
@@ -189,7 +187,7 @@ int run_list(const JobsArguments& a, const Env& env) {
   if (!page.ok()) return fail(page.error(), env);
   std::optional<std::string> next;
   if (page->jobs_total > page->jobs.size()) {
-    env.err << "flopsight jobs: " << page->jobs_total - page->jobs.size() << " more; see --limit\n";
+    env.err << error_line("jobs", std::to_string(page->jobs_total - page->jobs.size()) + " more; see --limit");
     next = std::to_string(page->jobs.size());
   }
   if (a.json) {

@@ -7,6 +7,7 @@
 #include "serve/log_file.h"
 #include "training_logs/patterns.h"
 #include "views/text_table.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -190,23 +191,17 @@ base::Result<Reported> read_log_file(const std::string& path, const training_log
 
 int run_logs(const LogsArguments& arguments, const Env& env) {
   const base::Result<training_logs::Options> options = log_options(arguments);
-  if (!options.ok()) {
-    env.err << "flopsight logs: " << options.error().message << '\n';
-    return kExitUsage;
-  }
+  if (!options.ok()) return fail(env, "logs", options.error());
   json::Array files;
   bool all_matched = true;
   for (const std::string& path : arguments.files) {
     const base::Result<Reported> reported = read_log_file(path, *options);
-    if (!reported.ok()) {
-      env.err << "flopsight logs: " << reported.error().message << '\n';
-      return kExitUsage;
-    }
+    if (!reported.ok()) return fail(env, "logs", reported.error());
     if (reported->lines_matched == 0) {
       all_matched = false;
-      env.err << "flopsight logs: " << base::printable(path) << ": nothing matched in " << reported->lines_total << " lines";
-      if (reported->nearest_miss) env.err << "; nearest: line " << reported->nearest_miss->line << ", " << reported->nearest_miss->why;
-      env.err << '\n';
+      std::string nothing = base::printable(path) + ": nothing matched in " + std::to_string(reported->lines_total) + " lines";
+      if (reported->nearest_miss) nothing += "; nearest: line " + std::to_string(reported->nearest_miss->line) + ", " + reported->nearest_miss->why;
+      env.err << error_line("logs", nothing);
     }
     if (!arguments.json) {
       table(env.out, path, *reported);

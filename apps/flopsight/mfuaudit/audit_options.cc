@@ -2,11 +2,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cmath>
 
 #include "audit/names.h"
 #include "base/text.h"
 #include "training_logs/report.h"
+#include "number_options.h"
 
 namespace flopsight::app {
 namespace {
@@ -14,10 +14,10 @@ namespace {
 constexpr std::uint64_t kSequenceTokensMax = std::uint64_t{1} << 32;
 constexpr std::uint64_t kGpusMax = 10'000'000;
 constexpr double kMfuMax = 10;  // wrong ones are above 1; above this it is a percentage
+constexpr double kRateLeast = 1e-9;
 constexpr double kRateMax = 1e9;
 
 const CLI::Range kCount(std::uint64_t{1}, kGpusMax);
-const CLI::Range kPositive(1e-9, kRateMax);
 
 void add_claim(CLI::App& app, AuditArguments& a, AuditTexts& t) {
   const std::string group = "Claim";
@@ -27,10 +27,10 @@ void add_claim(CLI::App& app, AuditArguments& a, AuditTexts& t) {
   app.add_option("--log-format", a.log_format, "read only this format, e.g. megatron")->group(group);
   app.add_option("--zone", a.zone, "time zone of the log's dates without an offset: Europe/Berlin, UTC or +02:00")->group(group);
   app.add_option("--mfu", t.mfu, "reported MFU: a ratio (0.54), or a percentage with its sign (54%)")->group(group);
-  app.add_option("--tflops-per-gpu", a.flops_per_second_per_gpu, "reported TFLOP/s of a GPU")->check(kPositive)->group(group);
-  app.add_option("--tokens-per-second-per-gpu", a.tokens_per_second_per_gpu, "tokens per second of a GPU")->check(kPositive)->group(group);
-  app.add_option("--step-seconds", a.step_seconds, "time of a step; with --global-batch, --seq-len and --gpus")->check(kPositive)->group(group);
-  app.add_option("--peak-tflops", a.peak_flops_per_second, "the peak, in TFLOP/s, that the reported MFU is a share of")->check(kPositive)->group(group);
+  in_range(app.add_option("--tflops-per-gpu", a.flops_per_second_per_gpu, "reported TFLOP/s of a GPU"), kRateLeast, kRateMax)->group(group);
+  in_range(app.add_option("--tokens-per-second-per-gpu", a.tokens_per_second_per_gpu, "tokens per second of a GPU"), kRateLeast, kRateMax)->group(group);
+  in_range(app.add_option("--step-seconds", a.step_seconds, "time of a step; with --global-batch, --seq-len and --gpus"), kRateLeast, kRateMax)->group(group);
+  in_range(app.add_option("--peak-tflops", a.peak_flops_per_second, "the peak, in TFLOP/s, that the reported MFU is a share of"), kRateLeast, kRateMax)->group(group);
 }
 
 void add_run(CLI::App& app, AuditArguments& a, AuditTexts& t) {
@@ -50,9 +50,9 @@ void add_run(CLI::App& app, AuditArguments& a, AuditTexts& t) {
   app.add_option("--cp", a.context_parallel, "context-parallel size")->check(kCount)->group(group);
   app.add_option("--ep", a.expert_parallel, "expert-parallel size")->check(kCount)->group(group);
   app.add_option("--gradient-accumulation", a.gradient_accumulation, "micro-batches of a step")->check(kCount)->group(group);
-  app.add_option("--padding-ratio", a.padding_ratio, "share of the tokens that is padding, 0-1")->check(CLI::Range(0.0, 0.999))->group(group);
-  app.add_option("--productive-ratio", a.productive_ratio, "time that the figure is about over the time that OFU is about, 0-1")->check(CLI::Range(0.001, 1.0))->group(group);
-  app.add_option("--capacity-factor", a.capacity_factor, "of experts whose batches are padded to it")->check(CLI::Range(1.0, 100.0))->group(group);
+  in_range(app.add_option("--padding-ratio", a.padding_ratio, "share of the tokens that is padding, 0-1"), 0.0, 0.999)->group(group);
+  in_range(app.add_option("--productive-ratio", a.productive_ratio, "time that the figure is about over the time that OFU is about, 0-1"), 0.001, 1.0)->group(group);
+  in_range(app.add_option("--capacity-factor", a.capacity_factor, "of experts whose batches are padded to it"), 1.0, 100.0)->group(group);
   app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue")->group(group);
 }
 
@@ -100,20 +100,6 @@ std::optional<std::string> set_window(AuditArguments& a, const AuditTexts& t) {
   return std::nullopt;
 }
 
-// The parser lets "nan" through its ranges.
-std::optional<std::string> check_finite(const AuditArguments& a) {
-  const std::pair<const char*, std::optional<double>> numbers[] = {
-      {"--tflops-per-gpu", a.flops_per_second_per_gpu}, {"--tokens-per-second-per-gpu", a.tokens_per_second_per_gpu},
-      {"--step-seconds", a.step_seconds},               {"--peak-tflops", a.peak_flops_per_second},
-      {"--padding-ratio", a.padding_ratio},             {"--productive-ratio", a.productive_ratio},
-      {"--capacity-factor", a.capacity_factor},
-  };
-  for (const auto& [name, number] : numbers) {
-    if (number && !std::isfinite(*number)) return std::string(name) + ": expected a finite number";
-  }
-  return std::nullopt;
-}
-
 std::optional<std::string> check_choices(const AuditArguments& a) {
   if (!a.logs.empty() && (a.mfu_ratio || a.flops_per_second_per_gpu)) return "--log excludes --mfu and --tflops-per-gpu";
   if (a.logs.empty() && (!a.run_label.empty() || !a.patterns_path.empty() || !a.log_format.empty() || !a.zone.empty())) return "--run, --patterns, --log-format and --zone need --log";
@@ -158,7 +144,6 @@ std::optional<std::string> set_audit(AuditArguments& a, const AuditTexts& t) {
     if (a.adapter_rank == 0) return "--lora-targets needs --lora-rank";
     a.adapter_targets = base::split(t.targets, ',');
   }
-  if (auto wrong = check_finite(a)) return wrong;
   if (a.flops_per_second_per_gpu) *a.flops_per_second_per_gpu *= 1e12;
   if (a.peak_flops_per_second) *a.peak_flops_per_second *= 1e12;
   if (auto wrong = set_window(a, t)) return wrong;

@@ -14,16 +14,14 @@
 #include "report/report_sources.h"
 #include "store/store.h"
 #include "views/report_views.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
 
 using base::Result;
 
-int fail(const base::Error& error, const Env& env) {
-  env.err << "flopsight report: " << base::printable(error.message, 2000) << "\n";
-  return kExitUsage;
-}
+int fail(const base::Error& error, const Env& env) { return fail(env, "report", error); }
 
 void print(const analysis::Report& report, const ReportArguments& a, const Env& env) {
   switch (a.format) {

@@ -8,6 +8,7 @@
 #include "serve/answer.h"
 #include "serve/open_folder.h"
 #include "views/waste_views.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -88,10 +89,7 @@ std::optional<std::string> messages(const analysis::WasteAccount& account, const
 }  // namespace
 
 int run_waste(const WasteArguments& a, const Env& env) {
-  const auto fail = [&](const base::Error& error) {
-    env.err << "flopsight waste: " << base::printable(error.message, 2000) << "\n";
-    return kExitUsage;
-  };
+  const auto fail = [&](const base::Error& error) { return app::fail(env, "waste", error); };
   ReportSettings settings;
   if (const base::Status status = read_settings(a.report, settings); !status.ok()) return fail(status.error());
   auto targets = read_targets(a.attainable);

@@ -28,6 +28,7 @@
 #include "serve/routes.h"
 #include "serve/scrape_service.h"
 #include "serve/telling.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -184,8 +185,7 @@ void say(const Env& env, std::string_view line) {
 }
 
 int fail(const base::Error& error, const Env& env) {
-  env.err << "flopsight serve: " << base::printable(error.message, 2'000) << "\n";
-  return kExitUsage;
+  return fail(env, "serve", error);
 }
 
 // Waits for a signal, at most a second: 0 when there was none.
@@ -472,13 +472,10 @@ int run_serve(const ServeArguments& arguments, const Env& env) {
 
 int run_check_config(const CheckConfigArguments& arguments, const Env& env) {
   const Result<Loaded> loaded = load(arguments.config_path, {});
-  if (!loaded.ok()) {
-    env.err << "flopsight check-config: " << base::printable(loaded.error().message, 2'000) << "\n";
-    return kExitUsage;
-  }
-  for (const std::string& mistake : loaded->model_mistakes) env.err << "flopsight check-config: " << base::printable(mistake, 2'000) << "\n";
+  if (!loaded.ok()) return fail(env, "check-config", loaded.error());
+  for (const std::string& mistake : loaded->model_mistakes) fail(env, "check-config", mistake);
   if (!loaded->model_mistakes.empty()) return kExitUsage;
-  env.out << arguments.config_path << ": ok\n";
+  env.out << base::printable(arguments.config_path) << ": ok\n";
   return kExitDone;
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "simulate/simulate_targets.h"
 #include "stop_signals.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -26,8 +27,7 @@ base::Status run(SimulateArguments a, const Env& env, bool& all_taken) {
 int run_simulate(const SimulateArguments& arguments, const Env& env) {
   bool all_taken = true;
   if (const base::Status status = run(arguments, env, all_taken); !status.ok()) {
-    env.err << "flopsight simulate: " << base::printable(status.error().message, 2000) << "\n";
-    return kExitUsage;
+    return fail(env, "simulate", status.error());
   }
   return all_taken ? kExitDone : kExitFailure;
 }

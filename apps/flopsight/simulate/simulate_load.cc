@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "simulate/simulate_batch.h"
 #include "simulate/simulate_targets.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -200,7 +201,7 @@ base::Status simulate_to_remote_write(const SimulateArguments& a, const Env& env
           << std::setprecision(3) << seconds << " s, " << std::setprecision(0)
           << static_cast<double>(samples) / std::max(seconds, 1e-6) << " a second, " << load.counts.requests
           << " requests, " << load.counts.bytes << " bytes, " << dropped << " samples refused\n";
-  if (dropped > 0) env.err << "flopsight simulate: refused: " << base::printable(load.first_refusal, 600) << "\n";
+  if (dropped > 0) env.err << error_line("simulate", "refused: " + load.first_refusal);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "serve/tile_overheads.h"
 #include "store/store.h"
 #include "tiles/gemm_answer.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 
@@ -71,10 +72,7 @@ int run_gemm(const GemmArguments& arguments, const Env& env) {
   if (answer.ok() && arguments.attach) {
     if (const base::Status status = attach(arguments, env.now(), *answer); !status.ok()) answer = status.error();
   }
-  if (!answer.ok()) {
-    env.err << "flopsight gemm: " << answer.error().message << '\n';
-    return kExitUsage;
-  }
+  if (!answer.ok()) return fail(env, "gemm", answer.error());
   env.out << (arguments.json ? gemm_json(*answer) : gemm_table(*answer, arguments.top));
   return kExitDone;
 }

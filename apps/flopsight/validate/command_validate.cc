@@ -14,6 +14,7 @@
 #include "validate/nvml_counters.h"
 #include "validation/simulated_gpu.h"
 #include "views/validation_views.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -148,10 +149,7 @@ base::Status validate(const ValidateArguments& a, const Env& env) {
 }  // namespace
 
 int run_validate(const ValidateArguments& arguments, const Env& env) {
-  if (const base::Status status = validate(arguments, env); !status.ok()) {
-    env.err << "flopsight validate: " << base::printable(status.error().message, 2000) << '\n';
-    return kExitUsage;
-  }
+  if (const base::Status status = validate(arguments, env); !status.ok()) return fail(env, "validate", status.error());
   return kExitDone;
 }
 
