@@ -51,7 +51,7 @@ void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
   add_sources(app, a, t);
   app.add_option("--by", t.by, "job|user|team|namespace|host|gpu|model")->capture_default_str();
   app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
-  app.add_flag("--errors", a.errors, "in the table: what can be wrong with each OFU, part by part (docs/error-band.md)");
+  app.add_flag("--errors", a.errors, "with table or json: what can be wrong with each OFU, part by part (docs/error-band.md)");
 }
 
 void add_waste(CLI::App& app, WasteArguments& a, Texts& t) {
@@ -131,7 +131,7 @@ std::optional<Said> set_choices(ReportArguments& a, const Texts& t) {
   } else if (t.format != "table") {
     return wrong("--format " + t.format + ": expected table, json or csv");
   }
-  if (a.errors && a.format != ReportFormat::kTable) return wrong("--errors is for the table; --format json always has the parts");
+  if (a.errors && a.format == ReportFormat::kCsv) return wrong("--errors is for table and json, which has the parts in any case; rows of csv have no room for them");
   if (t.reference == "nvml-max") {
     a.reference_nvml_max = true;
   } else if (t.reference != "auto") {

@@ -37,6 +37,7 @@ std::vector<std::string> name_words(std::string_view name) {
 
 // No clock in MHz, peak in TFLOP/s, size or count is near it.
 constexpr double kCellMax = 1e7;
+constexpr std::size_t kColumnBytesMax = 200;
 
 // One row being read: fetches cells by column name and remembers the first that is no number.
 class RowReader {
@@ -100,6 +101,34 @@ Device read_device(RowReader& row) {
   return device;
 }
 
+// Insertions, removals and replacements of letters between two names.
+std::size_t letters_apart(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t before = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = before + (a[i - 1] == b[j - 1] ? 0 : 1);
+      before = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// A column that is not known would be a figure that is not used, and nobody would notice.
+base::Status check_columns(const base::CsvTable& table) {
+  static const std::vector<std::string> known = base::parse_csv(embedded::kGpuCatalogCsv).value().header;
+  for (const std::string& column : table.header) {
+    const std::string name = std::string(base::trim(column)).substr(0, kColumnBytesMax);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const auto nearest = std::min_element(known.begin(), known.end(), [&](const std::string& a, const std::string& b) { return letters_apart(name, a) < letters_apart(name, b); });
+    return base::Error{base::ErrorCode::kInvalid, "line 1: no column is called \"" + base::printable(name, 40) + "\"; the nearest is \"" + *nearest + "\" (flopsight docs gpus)"};
+  }
+  return {};
+}
+
 bool is_memory_size(const std::string& word, const Device& device) {
   for (const int gigabytes : device.memory_gigabytes) {
     const std::string size = std::to_string(gigabytes);
@@ -158,6 +187,7 @@ base::Status DeviceCatalog::add_csv(std::string_view csv, bool from_user) {
   if (table.column("model") < 0) {
     return base::Error{base::ErrorCode::kInvalid, "line 1: no column \"model\""};
   }
+  if (from_user) FLOPSIGHT_RETURN_IF_ERROR(check_columns(table));
   for (const base::CsvRow& row : table.rows) {
     RowReader reader(table, row);
     Device device = read_device(reader);

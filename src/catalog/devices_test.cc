@@ -100,6 +100,14 @@ TEST(Devices, a_broken_user_row_names_line_and_column) {
   EXPECT_FALSE(DeviceCatalog::with_user_rows("name\nX\n").ok());
 }
 
+TEST(Devices, a_column_that_is_not_known_is_refused_with_the_nearest_one) {
+  const auto mistake = [](const std::string& csv) { return DeviceCatalog::with_user_rows(csv).error().message; };
+  EXPECT_NE(mistake("model,sm_cnt\nX,5\n").find("no column is called \"sm_cnt\"; the nearest is \"sm_count\""), std::string::npos) << mistake("model,sm_cnt\nX,5\n");
+  EXPECT_NE(mistake("model,peak_dense_tflops_bf61\nX,5\n").find("\"peak_dense_tflops_bf16\""), std::string::npos);
+  EXPECT_NE(mistake("model,memory_gb\nX,5\n").find("\"mem_gb\""), std::string::npos);
+  EXPECT_EQ(mistake("model,a\x1b[31m\nX,5\n").find('\x1b'), std::string::npos);
+}
+
 TEST(Precision, has_its_names_in_any_case_and_no_other) {
   EXPECT_EQ(find_precision("BF16"), Precision::kBf16);
   EXPECT_EQ(find_precision("bfloat16"), Precision::kBf16);

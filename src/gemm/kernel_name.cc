@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <vector>
 
 #include "base/text.h"
@@ -182,11 +183,21 @@ std::optional<KernelName> read_gemm_words(std::string_view lower) {
   return out;
 }
 
+constexpr std::uint64_t kSplitsMax = 1024;
+
 // Tensile: Cijk_…_MTaxbxc_MIaxbxc: without a matrix instruction it runs on vector units.
 std::optional<KernelName> read_tensile(std::string_view name, std::string_view lower) {
   if (!has(name, "Cijk_")) return std::nullopt;
   KernelName out = named("tensile", sides_after(name, "_MT"), TileOrder::kFirstAlongN, lower);
   out.precision = std::nullopt;
+  // Global split-U: so many groups share the k of a tile. 0: chosen at run time.
+  if (const std::size_t at = name.find("_GSU"); at != std::string_view::npos) {
+    std::uint64_t splits = 0;
+    const std::string_view digits = name.substr(at + 4, 4);
+    std::from_chars(digits.data(), digits.data() + digits.size(), splits);
+    if (splits > 1 && splits <= kSplitsMax) out.splits = splits;
+    out.split_k = out.splits > 1;
+  }
   if (!has(name, "_MI")) out.kind = KernelKind::kCudaCoreGemm;
   return out;
 }

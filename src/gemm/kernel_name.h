@@ -45,6 +45,7 @@ struct KernelName {
   TileOrder order = TileOrder::kUnknown;
   std::optional<catalog::Precision> precision;  // of the inputs
   bool split_k = false;  // the name says that k is split over CTAs
+  std::uint64_t splits = 1;  // how many ways, where the name says that (Tensile's GSU)
 };
 KernelName read_kernel_name(std::string_view name);
 

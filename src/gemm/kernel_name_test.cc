@@ -90,5 +90,15 @@ TEST(KernelName, is_shown_without_its_arguments) {
   EXPECT_EQ(short_kernel_name("nvjet_hsh\x1b[31m"), "nvjet_hsh?[31m");
 }
 
+TEST(KernelName, tensile_says_how_many_ways_k_is_split) {
+  const auto splits = [](const std::string& gsu) { return read_kernel_name("Cijk_Ailk_Bjlk_HHS_BH_MT128x128x32_MI32x32x8x1_SE_1LDSB0" + gsu + "_WG64_4_1"); };
+  EXPECT_EQ(splits("_GSU4").splits, 4u);
+  EXPECT_TRUE(splits("_GSU4").split_k);
+  for (const char* none : {"_GSU1", "_GSU0", "_GSU", "_GSUx", "_GSU99999", ""}) {
+    EXPECT_EQ(splits(none).splits, 1u) << none;
+    EXPECT_FALSE(splits(none).split_k) << none;
+  }
+}
+
 }  // namespace
 }  // namespace flopsight::gemm

@@ -94,7 +94,9 @@ std::optional<Suggestion> suggest(const Shape& shape, const Tile& tile, catalog:
   for (const std::size_t dimension : {std::size_t{1}, std::size_t{2}}) {
     const std::uint64_t size = shape.*kDimensions[dimension];
     if (size % row_elements(precision, 16) == 0) continue;
-    auto found = search.at(dimension, multiple_up(size, row_elements(precision, 128)));
+    const std::uint64_t to = multiple_up(size, row_elements(precision, 128));
+    if (!near(size, to)) continue;
+    auto found = search.at(dimension, to);
     if (!found) continue;
     found->reason = Reason::kAlignment;
     return found;

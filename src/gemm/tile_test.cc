@@ -111,6 +111,21 @@ TEST(Tile, is_read_as_text) {
   }
 }
 
+TEST(Suggest, never_further_than_an_eighth_from_the_size_that_was_asked_about) {
+  for (const std::uint64_t size : {1u, 3u, 7u, 9u, 33u, 57u, 63u, 100u, 127u, 513u, 1001u, 4097u, 50257u}) {
+    for (const std::size_t dimension : {0u, 1u, 2u}) {
+      Shape shape{4096, 4096, 4096, 1};
+      (dimension == 0 ? shape.m : dimension == 1 ? shape.n : shape.k) = size;
+      for (const Precision precision : {Precision::kBf16, Precision::kFp8, Precision::kFp4, Precision::kTf32}) {
+        const auto s = suggest(shape, {128, 256, 64}, precision, 132);
+        if (!s) continue;
+        const std::uint64_t to = s->dimension == 'm' ? s->shape.m : s->dimension == 'n' ? s->shape.n : s->shape.k;
+        EXPECT_LE(to > s->from ? to - s->from : s->from - to, s->from / 8) << s->dimension << " " << s->from << " to " << to;
+      }
+    }
+  }
+}
+
 TEST(Suggest, the_next_tile_for_one_row_too_few) {
   const auto s = suggest({127, 8192, 8192, 1}, {128, 128, 64}, Precision::kBf16, 132);
   ASSERT_TRUE(s);

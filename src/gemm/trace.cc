@@ -112,7 +112,7 @@ class Products {
   void add(const ProductRecord& record, const Shape& shape) {
     const KernelEntry& kernel = records_.kernels[record.name];
     const Tile tile = lay(shape, kernel.read, record.grid_xy);
-    const std::uint64_t splits = record.grid_z > shape.batch && record.grid_z % shape.batch == 0 && kernel.read.family != "nvjet" ? record.grid_z / shape.batch : 1;
+    const std::uint64_t splits = record.grid_z > shape.batch && record.grid_z % shape.batch == 0 && kernel.read.family != "nvjet" ? record.grid_z / shape.batch : kernel.read.splits;
     auto quantized = quantize(shape, tile, peaks_.sm_count);
     if (!quantized.ok()) {
       ++out_.without_shape;
@@ -140,11 +140,11 @@ class Products {
  private:
   static double lost(const TraceProduct& p) { return p.time.value * (1 - 1 / p.quantized.overhead_ratio()); }
 
-  // Clocks of a trace are microseconds, so a short kernel may look twice as fast.
+  // However short a kernel is, its two times are wrong by no more than the clock's grain.
   void judge(const ProductRecord& record, const TraceProduct& product) {
-    if (peaks_.device == nullptr || !product.read.precision || record.microseconds < 20) return;
+    if (peaks_.device == nullptr || !product.read.precision) return;
     const auto peak = peaks_.device->peak(*product.read.precision);
-    const double rate = product.quantized.theoretical_flops / (record.microseconds * 1e-6);
+    const double rate = product.quantized.theoretical_flops / ((record.microseconds + kClockMicroseconds) * 1e-6);
     if (!peak || rate <= peak->value * kPeakTolerance) return;
     if (out_.impossible++ > 0) return;
     const Shape& s = product.shape;
@@ -227,7 +227,7 @@ base::Result<TraceSummary> TraceReader::finish(const catalog::DeviceCatalog& cat
   FLOPSIGHT_ASSIGN_OR_RETURN(const Value rest, state_->stream.finish());
   TraceRecords& records = state_->records;
   if (!state_->stream.list_seen()) return Error{ErrorCode::kInvalid, "no list traceEvents, expected a trace of PyTorch's profiler (Kineto)"};
-  if (records.kernels.empty()) return Error{ErrorCode::kInvalid, "no kernel among " + std::to_string(records.events) + " events, expected a trace with GPU activity (ProfilerActivity.CUDA)"};
+  if (records.kernels.empty()) return Error{ErrorCode::kInvalid, "no kernel among " + std::to_string(records.events) + " events" + (records.malformed > 0 ? " (" + std::to_string(records.malformed) + " malformed: " + records.malformed_example + ")" : "") + ", expected a trace with GPU activity (ProfilerActivity.CUDA)"};
   TraceSummary out;
   read_device(rest, out);
   Peaks peaks{device != nullptr ? device : catalog.find(out.gpu_name), out.sm_count};
@@ -237,6 +237,9 @@ base::Result<TraceSummary> TraceReader::finish(const catalog::DeviceCatalog& cat
   out.events = records.events;
   out.operators = records.operators.size();
   out.operators_without_shape = static_cast<std::uint64_t>(std::count_if(records.operators.begin(), records.operators.end(), [](const OperatorRecord& o) { return o.shape == kNoShape; }));
+  out.malformed = records.malformed;
+  out.malformed_example = records.malformed_example;
+  out.operators_with_unusable_shape = records.operators_with_unusable_shape;
   count_kernels(records, out);
   const std::vector<std::uint32_t> joined = Joiner(records).join();
   std::vector<std::uint32_t> launched(records.operators.size());

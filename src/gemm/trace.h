@@ -31,6 +31,8 @@ namespace flopsight::gemm {
 inline constexpr std::uint64_t kTraceRecordsMax = 20'000'000;
 inline constexpr std::size_t kTraceNamesMax = 200'000;
 inline constexpr std::size_t kKernelKinds = 7;
+// A duration is the difference of two times that were each rounded to a microsecond.
+inline constexpr double kClockMicroseconds = 2;
 
 struct TraceProduct {  // launches of one kernel on one shape
   std::string kernel;  // its name, short
@@ -63,8 +65,11 @@ struct TraceSummary {
   std::uint64_t without_shape = 0;     // tensor products with a tile and no operator, or one without a shape
   units::Seconds time_without_shape;
   std::uint64_t several_of_one = 0;    // likewise, of an operator with several; part of without_shape
-  std::uint64_t impossible = 0;        // launches faster than the GPU's peak
+  std::uint64_t impossible = 0;        // launches that would be faster than the GPU's peak had they run kClockMicroseconds longer
   std::string impossible_example;
+  std::uint64_t malformed = 0;         // kernels, operators and launches with an impossible time or size; kernels among them are not counted
+  std::string malformed_example;
+  std::uint64_t operators_with_unusable_shape = 0;  // among those without one: sizes are said, and are none of a product
   double theoretical_flops = 0;  // of all products
   double executed_flops = 0;
 

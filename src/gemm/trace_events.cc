@@ -91,6 +91,26 @@ std::optional<Shape> shape_of(Form form, const std::vector<std::uint64_t>& a, co
   return check_shape(shape).ok() ? std::optional<Shape>(shape) : std::nullopt;
 }
 
+// Microseconds since some start, and of a duration: what a profiler of one job can have written.
+constexpr double kTimeMax = 1e17;
+constexpr double kDurationMax = 1e12;
+std::optional<double> time_of(const Value& event) {
+  const auto at = number_of(event.find("ts"));
+  return at && std::abs(*at) <= kTimeMax ? at : std::nullopt;
+}
+std::optional<double> duration_of(const Value& event) {
+  const auto length = number_of(event.find("dur"));
+  return length && *length >= 0 && *length <= kDurationMax ? length : std::nullopt;
+}
+
+// Whether a size is no size that a tensor can have: not an integer, negative, or beyond what BLAS takes. Empty tensors are real.
+bool has_impossible_size(const Value& dims) {
+  if (const double* number = dims.as_number()) return *number < 0 || *number > static_cast<double>(kDimensionMax) || *number != std::floor(*number);
+  if (dims.as_string() != nullptr) return true;  // an integer beyond 2^53
+  const base::json::Array* list = dims.as_array();
+  return list != nullptr && std::any_of(list->begin(), list->end(), has_impossible_size);
+}
+
 bool is_launch(std::string_view name) { return name.find("Launch") != std::string_view::npos; }
 
 Error too_many(std::string_view what, std::uint64_t most) {
@@ -112,6 +132,10 @@ std::optional<Shape> operator_shape(std::string_view name, const Value& input_di
   return shape_of(found->form, *a, *b);
 }
 
+void TraceRecords::add_malformed(std::string_view name, std::string_view what) {
+  if (malformed++ == 0) malformed_example = short_kernel_name(name) + " with " + std::string(what);
+}
+
 std::uint32_t TraceRecords::thread_of(const Value& event) {
   std::string key;
   for (const std::string_view name : {"pid", "tid"}) {
@@ -124,8 +148,8 @@ std::uint32_t TraceRecords::thread_of(const Value& event) {
 }
 
 void TraceRecords::add_operator(const Value& event, const Value* arguments, std::string_view name) {
-  const auto start = number_of(event.find("ts")), length = number_of(event.find("dur"));
-  if (!start || !length) return;
+  const auto start = time_of(event), length = duration_of(event);
+  if (!start || !length) return add_malformed(name, "a time or duration that is none");
   OperatorRecord record{*start, *start + *length, id_of(arguments, "External id"), thread_of(event), kNoShape};
   const Value* dims = arguments == nullptr ? nullptr : arguments->find("Input Dims");
   if (const auto shape = dims == nullptr ? std::nullopt : operator_shape(name, *dims)) {
@@ -134,18 +158,28 @@ void TraceRecords::add_operator(const Value& event, const Value* arguments, std:
     const auto [at, added] = shape_index_.emplace(std::move(key), static_cast<std::uint32_t>(shapes.size()));
     if (added) shapes.push_back(*shape);
     record.shape = at->second;
+  } else if (dims != nullptr && dims->as_array() != nullptr && !dims->as_array()->empty()) {
+    ++operators_with_unusable_shape;
+    if (has_impossible_size(*dims)) add_malformed(name, "a size that no tensor has");
   }
   operators.push_back(record);
 }
 
 void TraceRecords::add_launch(const Value& event, const Value* arguments) {
   const std::uint64_t correlation = id_of(arguments, "correlation");
-  const auto at = number_of(event.find("ts"));
-  if (correlation > 0 && at) launches.push_back({correlation, *at, thread_of(event)});
+  const auto at = time_of(event);
+  if (!at) return add_malformed(text_of(event, "name"), "a time that is none");
+  if (correlation > 0) launches.push_back({correlation, *at, thread_of(event)});
 }
 
 base::Status TraceRecords::add_kernel(const Value& event, const Value* arguments) {
   const std::string name(text_of(event, "name"));
+  const auto length = duration_of(event);
+  if (!length) {
+    add_malformed(name, "a duration that is none");
+    return {};
+  }
+  const double microseconds = *length;
   auto at = kernel_index_.find(name);
   if (at == kernel_index_.end()) {
     if (kernels.size() >= kTraceNamesMax) return too_many("names of kernels", kTraceNamesMax);
@@ -153,8 +187,6 @@ base::Status TraceRecords::add_kernel(const Value& event, const Value* arguments
     kernels.push_back({short_kernel_name(name), read_kernel_name(name), 0, {}});
   }
   KernelEntry& kernel = kernels[at->second];
-  const auto length = number_of(event.find("dur"));
-  const double microseconds = length && *length >= 0 && *length < 1e15 ? *length : 0;
   ++kernel.count;
   kernel.time += units::Seconds(microseconds * 1e-6);
   if (kernel.read.kind != KernelKind::kTensorGemm || !kernel.read.tile) return {};

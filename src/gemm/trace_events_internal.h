@@ -55,6 +55,9 @@ struct TraceRecords {
   std::vector<Shape> shapes;
   std::vector<KernelEntry> kernels;
   std::uint64_t events = 0;  // of the trace, also those that are not added
+  std::uint64_t malformed = 0;
+  std::string malformed_example;
+  std::uint64_t operators_with_unusable_shape = 0;
 
   // Errors: kLimit.
   base::Status add(const base::json::Value& event);
@@ -63,6 +66,7 @@ struct TraceRecords {
   base::Status add_kernel(const base::json::Value& event, const base::json::Value* arguments);
   void add_operator(const base::json::Value& event, const base::json::Value* arguments, std::string_view name);
   void add_launch(const base::json::Value& event, const base::json::Value* arguments);
+  void add_malformed(std::string_view name, std::string_view what);
   std::uint32_t thread_of(const base::json::Value& event);
 
   std::unordered_map<std::string, std::uint32_t> kernel_index_;

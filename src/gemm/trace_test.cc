@@ -138,6 +138,39 @@ TEST(Trace, a_launch_above_the_peak_is_noticed) {
   EXPECT_NE(trace->impossible_example.find("8192x8192x8192 in 100 us"), std::string::npos);
 }
 
+TEST(Trace, a_launch_above_the_peak_is_noticed_however_short_it_is) {
+  const auto impossible = [](const std::string& dims, double microseconds) {
+    return read_text(trace_of({op("aten::mm", 10, 50, 4, dims), launch(20, 7), kernel(kAmpere, 7, 7, microseconds, "")})).value().impossible;
+  };
+  EXPECT_EQ(impossible("[[8192, 8192], [8192, 8192]]", 1), 1u) << "1,100 GFLOPs in 1 us";
+  EXPECT_EQ(impossible("[[8192, 8192], [8192, 8192]]", 0), 1u);
+  EXPECT_EQ(impossible("[[1024, 1024], [1024, 1024]]", 4), 1u) << "358 TFLOP/s even in 6 us, above 312 and a tenth";
+  EXPECT_EQ(impossible("[[1024, 1024], [1024, 1024]]", 5), 0u) << "537 TFLOP/s in 5 us may be 307 in 7: the clock's grain";
+}
+
+TEST(Trace, impossible_times_and_sizes_are_counted_as_malformed_and_are_no_zeros) {
+  const auto trace = read_text(trace_of({op("aten::mm", 10, 50, 4, "[[4611686018427387904, 4096], [4096, 64]]"), op("aten::mm", 100, 50, 5, "[[-1, 4096], [4096, 64]]"),
+                                         op("aten::mm", 200, 50, 6, "[[0, 64], [64, 64]]"), launch(20, 7), kernel(kAmpere, 7, 7, 11.5, ""), kernel(kAmpere, 8, 8, 1e300, ""), kernel(kAmpere, 9, 9, -5, "")}));
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace->malformed, 4u);
+  EXPECT_EQ(trace->operators_with_unusable_shape, 3u) << "the empty tensor is well formed";
+  EXPECT_NE(trace->malformed_example.find("aten::mm with a size"), std::string::npos) << trace->malformed_example;
+  EXPECT_EQ(count(*trace, KernelKind::kTensorGemm), 1u);
+  EXPECT_NEAR(trace->total().value, 11.5e-6, 1e-12);
+  const auto none = read_text(trace_of({kernel(kAmpere, 8, 8, -1, "")}));
+  EXPECT_NE(none.error().message.find("(1 malformed: ampere"), std::string::npos) << none.error().message;
+}
+
+TEST(Trace, a_nan_in_an_argument_is_no_reason_to_refuse_the_trace) {
+  std::string text = trace_of({op("aten::mm", 10, 50, 4, "[[64, 64], [64, 64]]"), launch(20, 7), kernel(kAmpere, 7, 7, 2, "")});
+  text.replace(text.find("\"correlation\": 7, \"External"), 0, "\"est. achieved occupancy %\": NaN, \"warps\": -Infinity, ");
+  for (const std::size_t piece : {1u, 7u, 100'000u}) {
+    const auto trace = read_text(text, nullptr, piece);
+    ASSERT_TRUE(trace.ok()) << trace.error().message;
+    EXPECT_EQ(trace->products.size(), 1u);
+  }
+}
+
 TEST(Trace, what_is_no_trace_is_one_line) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "empty"},

@@ -74,9 +74,10 @@ void advise_precision(const Rules& rules) {
   if (now.precision != Precision::kBf16 && now.precision != Precision::kFp16) return;
   if (!rules.steps.rates().peak_flops_per_second(Precision::kFp8).ok()) return;
   s.precision = Precision::kFp8;
-  const double linear = rules.share(rules.one.step.products_linear_seconds);
+  const double linear = rules.share(rules.one.step.products_linear_seconds), bubble = rules.share(rules.one.step.breakdown.pipeline_bubble_seconds);
   propose(rules, {"precision", "--precision fp8 for the linear layers of blocks", s, Confidence::kMedium,
-                  percent_text(linear) + " of the step are linear layers; the measured ratio of FP8 to BF16 products is 1.77 on an H100, not 2, and casts take some of it",
+                  percent_text(linear) + " of the step are linear layers" +
+                      (bubble > kGainLeastRatio ? ", and the pipeline's bubble, " + percent_text(bubble) + ", is a wait for them and shrinks with them" : "") + "; the measured ratio of FP8 to BF16 products is 1.77 on an H100, not 2, and casts take some of it",
                   "accuracy depends on the recipe (scaling by tensor, block or row): compare loss curves first; attention, head and router stay in BF16",
                   "1/((1-x)+x/r); torchtitan, Llama-3.1-8B on 8 H100: 1.28 measured", Saves::kCompute});
 }

@@ -147,7 +147,7 @@ Memory memory_of_stage(const flops::Model& model, const TrainSettings& s, const 
   const StateBytes state = state_bytes(s);
   const StageParameters stage = stage_parameters(model, s.layout);
   ParameterShare here;
-  add(here, stage.blocks, place.blocks_ratio / stage_ratios(model.shape.blocks, s.layout).largest);
+  add(here, stage.blocks, place.blocks_ratio / stage_ratios(model.shape.blocks, s.layout).largest_ratio);
   if (place.is_first) add(here, stage.embedding, 1);
   if (place.is_last) add(here, stage.head, 1);
   const double dense_over = number(s.layout.data * s.layout.context), routed_over = dense_over / number(s.layout.expert);
@@ -221,7 +221,7 @@ StageParameters stage_parameters(const flops::Model& model, const Layout& layout
     const ParameterShare share = share_of(layer, layout);
     const double stored = number(layer.stored);
     if (is_block(layer)) {
-      add(out.blocks, share, stored * stage_ratios(model.shape.blocks, layout).largest);
+      add(out.blocks, share, stored * stage_ratios(model.shape.blocks, layout).largest_ratio);
     } else if (layer.kind == flops::LayerKind::kEmbedding || layer.section == flops::Section::kVision) {
       add(out.embedding, share, stored);
     } else {
@@ -245,9 +245,9 @@ double activation_bytes_per_token(const flops::Model& model, const Layer& layer,
 Memory train_memory(const flops::Model& model, const TrainSettings& s, const catalog::Device& device) {
   const StageRatios ratios = stage_ratios(model.shape.blocks, s.layout);
   const std::uint64_t pipeline = s.layout.pipeline;
-  std::vector<Place> places = {{0, ratios.first, true, pipeline == 1}};
-  if (pipeline > 1) places.push_back({pipeline - 1, ratios.last, false, true});
-  if (pipeline > 2) places.push_back({1, ratios.largest, false, false});
+  std::vector<Place> places = {{0, ratios.first_ratio, true, pipeline == 1}};
+  if (pipeline > 1) places.push_back({pipeline - 1, ratios.last_ratio, false, true});
+  if (pipeline > 2) places.push_back({1, ratios.largest_ratio, false, false});
   Memory fullest;
   for (const Place& place : places) {
     const Memory memory = memory_of_stage(model, s, place);

@@ -134,9 +134,9 @@ TEST(Memory, llama_405b_fits_as_it_was_trained) {
   EXPECT_GT(run.memory().activations_bytes / 1e9, 50) << "of up to 16 micro-batches";
   EXPECT_GT(run.step().mfu_ratio, 0.3);
   const StageRatios ratios = stage_ratios(126, run.settings.layout);
-  EXPECT_DOUBLE_EQ(ratios.first * 126, 7);
-  EXPECT_DOUBLE_EQ(ratios.last * 126, 7);
-  EXPECT_DOUBLE_EQ(ratios.largest * 126, 8);
+  EXPECT_DOUBLE_EQ(ratios.first_ratio * 126, 7);
+  EXPECT_DOUBLE_EQ(ratios.last_ratio * 126, 7);
+  EXPECT_DOUBLE_EQ(ratios.largest_ratio * 126, 8);
 }
 
 TEST(Memory, no_more_micro_batches_are_held_than_a_step_has) {

@@ -17,9 +17,8 @@ base::Result<Rates> Rates::of(const catalog::Device& device) {
   Rates out;
   out.device_ = &device;
   if (!device.peak(Precision::kBf16) && device.peak(Precision::kFp16)) out.sixteen_bit_ = Precision::kFp16;
-  if (!device.peak(out.sixteen_bit_) || !device.memory_bandwidth || !device.sm_count) {
-    return base::Error{base::ErrorCode::kUnsupported, device.model + ": the catalogue has no 16-bit peak, bandwidth or number of SMs of it, so nothing can be predicted"};
-  }
+  const char* missing = !device.peak(out.sixteen_bit_) ? "dense 16-bit peak" : !device.memory_bandwidth ? "memory bandwidth" : !device.sm_count ? "number of SMs" : nullptr;
+  if (missing != nullptr) return base::Error{base::ErrorCode::kUnsupported, device.model + ": the catalogue has no " + missing + " of it, so nothing can be predicted"};
   return out;
 }
 

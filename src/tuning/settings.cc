@@ -66,7 +66,7 @@ base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
   if (experts == 0) return wrong("--ep " + text(l.expert) + ": the model has no routed experts");
   if (experts % l.expert != 0) return wrong("--ep " + text(l.expert) + ": the model's " + text(experts) + " experts cannot be divided by it");
   if ((l.context * l.data) % l.expert != 0) {
-    return wrong("--ep " + text(l.expert) + ": the " + text(l.context * l.data) + " GPUs of --cp x --dp cannot be divided by it");
+    return wrong("--ep " + text(l.expert) + ": the " + text(l.context * l.data) + " GPUs of --cp x --dp cannot be divided by it; experts over tensor-parallel GPUs as well (parallel folding) are not modelled");
   }
   return {};
 }

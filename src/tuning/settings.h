@@ -50,9 +50,9 @@ struct Layout {
 // Parts of `blocks` blocks that pipeline GPUs have: 1/pipeline where they divide. One or two blocks too few are missing at the ends, where head and
 // embedding stand for one each (arXiv 2407.21783, section 3.3.2: 126 blocks in 16 x 8 parts); more, on the last GPU.
 struct StageRatios {
-  double largest = 1;
-  double first = 1;
-  double last = 1;
+  double largest_ratio = 1;
+  double first_ratio = 1;
+  double last_ratio = 1;
 };
 StageRatios stage_ratios(std::uint64_t blocks, const Layout& layout);
 std::string layout_text(const Layout& layout);  // "tp 4, pp 4, cp 2, dp 2"

@@ -278,7 +278,7 @@ base::Result<Step> StepModel::predict(const TrainSettings& s) {
   const double blocks = block_products + attention + block_passes + messages.tensor_seconds + messages.context_seconds + messages.expert_seconds;
   const double head = products.head_seconds + passes.head_seconds;
   const StageRatios stages = stage_ratios(model_.shape.blocks, s.layout);
-  const double mean = (blocks + head) / p, slowest = std::max(blocks * stages.largest, blocks * stages.last + head);
+  const double mean = (blocks + head) / p, slowest = std::max(blocks * stages.largest_ratio, blocks * stages.last_ratio + head);
 
   Step out;
   Breakdown& b = out.breakdown;

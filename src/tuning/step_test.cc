@@ -60,8 +60,8 @@ TEST(Step, stages_that_differ_are_as_slow_as_the_fullest) {
   // Twelve blocks against ten and the head, which now is on the stage of eight.
   EXPECT_GT(run.step().step_seconds() / even, 1.05);
   EXPECT_LT(run.step().step_seconds() / even, 1.2);
-  EXPECT_NEAR(stage_ratios(61, {1, 16, 1, 1, 1, 1}).largest, 4.0 / 61, 1e-12);
-  EXPECT_EQ(stage_ratios(80, {1, 8, 1, 1, 1, 1}).largest, 1.0 / 8);
+  EXPECT_NEAR(stage_ratios(61, {1, 16, 1, 1, 1, 1}).largest_ratio, 4.0 / 61, 1e-12);
+  EXPECT_EQ(stage_ratios(80, {1, 8, 1, 1, 1, 1}).largest_ratio, 1.0 / 8);
 }
 
 TEST(Step, accumulation_lowers_messages_for_each_token) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "wire/utf8_internal.h"
 
 namespace flopsight::wire {
 namespace {
@@ -27,6 +28,7 @@ class Reader {
   Status run(const std::function<Status(std::string_view, Value)>& entry,
              const std::function<void(std::string_view, Value)>& member) {
     if (auto code = parser_.iterate(text_).get(document_)) {
+      if (code == simdjson::UTF8_ERROR) return not_utf8();
       // The first pass looks at the text as a whole (UTF-8, quotes) and says no place.
       return Error{ErrorCode::kInvalid, "JSON of " + std::to_string(text_.size()) + " bytes: " +
                                             base::printable(simdjson::error_message(code), 120)};
@@ -59,6 +61,14 @@ class Reader {
  private:
   static bool contains(std::span<const std::string_view> names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  Error not_utf8() const {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const std::string_view text(text_.data(), text_.size());
+    const std::size_t at = std::min(utf8_bytes(text), text.size() - 1);
+    const auto byte = static_cast<unsigned char>(text[at]);
+    return {ErrorCode::kInvalid, "JSON at byte " + std::to_string(at) + ": a byte 0x" + kDigits[byte >> 4] + kDigits[byte & 15] + " that is not UTF-8, expected text in UTF-8"};
   }
 
   std::string where() {

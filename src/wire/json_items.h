@@ -5,7 +5,7 @@
 // megabytes.
 //
 // Integers beyond 2^53 arrive as text, digits unchanged, since a double would round them.
-// Errors: kInvalid with the byte where reading stopped (without one for broken UTF-8 or an open
+// Errors: kInvalid with the byte where reading stopped (without one for an open
 // quote); kLimit for a text over 4 GiB or entries nested deeper than 64.
 
 #include <functional>

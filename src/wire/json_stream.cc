@@ -1,5 +1,6 @@
 #include "wire/json_stream.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -14,6 +15,7 @@ using base::Status;
 
 constexpr std::size_t kBatchBytes = std::size_t{256} << 10;
 constexpr std::size_t kKeyBytesMax = 256;
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
 bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
@@ -29,6 +31,32 @@ std::size_t plain_bytes(std::string_view text, const std::array<bool, 256>& stop
   std::size_t length = 0;
   while (length < text.size() && !stops[static_cast<unsigned char>(text[length])]) ++length;
   return length;
+}
+
+bool may_be_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// What is outside of strings and called so in the text becomes null, from a byte on.
+void null_non_numbers(std::string& text, std::size_t from) {
+  constexpr std::string_view kWords[] = {"nan", "inf", "infinity"};
+  if (text.find("an", from) == std::string::npos && text.find("aN", from) == std::string::npos && text.find("nf", from) == std::string::npos && text.find("NAN", from) == std::string::npos) return;
+  bool in_string = false;
+  for (std::size_t at = from; at < text.size(); ++at) {
+    if (text[at] == '\\' && in_string) {
+      ++at;
+    } else if (text[at] == '"') {
+      in_string = !in_string;
+    } else if (!in_string && may_be_word(text[at])) {
+      std::size_t end = at;
+      while (end < text.size() && may_be_word(text[end])) ++end;
+      const std::string word = base::to_lower(std::string_view(text).substr(at, end - at));
+      if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) {
+        const std::size_t begin = at > from && (text[at - 1] == '-' || text[at - 1] == '+') ? at - 1 : at;
+        text.replace(begin, end - begin, "null");
+        end = begin + 4;
+      }
+      at = end - 1;
+    }
+  }
 }
 
 }  // namespace
@@ -54,6 +82,12 @@ Status JsonStream::keep(std::string_view bytes) {
 
 // What is between structural characters is kept in one piece.
 Status JsonStream::feed(std::string_view bytes) {
+  while (mark_bytes_ == bytes_ && mark_bytes_ < kMark.size() && !bytes.empty() && bytes.front() == kMark[mark_bytes_]) {
+    ++mark_bytes_;
+    ++bytes_;
+    bytes.remove_prefix(1);
+  }
+  if (!bytes.empty() && mark_bytes_ > 0 && mark_bytes_ < kMark.size()) return mistake("expected '{' or '['");
   while (!bytes.empty()) {
     std::size_t plain = 0;
     if (escaped_) {
@@ -122,6 +156,7 @@ Status JsonStream::open(char c) {
 
 // What was read since the last comma of the list is an entry, or nothing where the list is empty.
 Status JsonStream::end_entry(char c) {
+  null_non_numbers(batch_, entry_from_);
   const std::string_view text = std::string_view(batch_).substr(entry_from_);
   if (blank(text)) {
     if (c == ',' || after_comma_) return mistake(std::string("'") + c + "' where an entry was expected");
@@ -172,6 +207,7 @@ base::Result<base::json::Value> JsonStream::finish() {
   if (in_string_ || depth_ > 0) {
     return Error{ErrorCode::kInvalid, "JSON ends at byte " + std::to_string(bytes_) + (in_list() ? ", inside the list " + std::string(options_.list) : in_string_ ? ", inside a string" : ", before the root is closed")};
   }
+  null_non_numbers(rest_, 0);
   if (blank(rest_)) return Error{ErrorCode::kInvalid, "empty, expected JSON"};
   return base::json::parse(rest_).within("JSON outside of the list " + std::string(options_.list));
 }

@@ -3,6 +3,8 @@
 // object, or the root itself. Entries arrive one by one as small values; the rest of the document is kept and read at the end. For
 // profiler traces: {"schemaVersion": 1, …, "traceEvents": [{…}, …]}.
 //
+// Passed over: a byte order mark. Read as null: NaN, Infinity and inf, of either sign, which Python and C print and JSON does not have.
+//
 // Memory: two batches of entries (256 KiB, or one entry of up to entry_bytes_max) and the rest. Integers beyond 2^53 arrive as text.
 // Errors: kInvalid, "JSON near byte N"; kLimit for an entry or a rest that is too long, or entries nested deeper than 64. After
 // one, nothing more may be fed. Threads: one.
@@ -56,6 +58,7 @@ class JsonStream {
   std::string rest_;
   std::string key_;    // the last string at the root's level
   std::uint64_t bytes_ = 0;
+  std::uint64_t mark_bytes_ = 0;     // of a byte order mark
   std::uint64_t batch_from_ = 0;     // byte of the document that the batch begins at
   std::size_t entry_from_ = 0;       // in the batch
   std::int64_t depth_ = 0;

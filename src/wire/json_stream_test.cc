@@ -95,7 +95,7 @@ TEST(JsonStream, what_is_wrong_is_said_with_its_place) {
       {R"({"list": [1}})", "'}' where ',' or ']' was expected"},
       {R"({"list": [{]]})", "entries of list from byte 10"},
       {R"({"list": [1 2]})", "entries of list from byte 10"},
-      {R"({"list": [nan]})", "entries of list"},
+      {R"({"list": [nano]})", "entries of list"},
       {"}", "more is closed than was opened"},
       {R"({"a": tru, "list": []})", "JSON outside of the list list"},
   };
@@ -119,6 +119,26 @@ TEST(JsonStream, an_error_of_the_receiver_ends_the_reading) {
   const auto status = stream.feed("[1, 2]");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, base::ErrorCode::kLimit);
+}
+
+TEST(JsonStream, numbers_that_json_does_not_have_are_null_and_a_byte_order_mark_is_passed_over) {
+  const std::string text = "\xEF\xBB\xBF{\"list\": [{\"a\": NaN, \"nan\": \"NaN \\\" inf\"}, [-Infinity, Infinity,inf,-nan, true], NaN], \"rest\": NaN}";
+  for (std::size_t piece = 1; piece <= text.size(); ++piece) {
+    const Outcome out = read(text, piece);
+    ASSERT_EQ(out.mistake, "") << piece;
+    ASSERT_EQ(out.entries.size(), 3u);
+    EXPECT_EQ(out.entries[0], R"({"a":null,"nan":"NaN \" inf"})");
+    EXPECT_EQ(out.entries[1], "[null,null,null,null,true]");
+    EXPECT_EQ(out.entries[2], "null");
+    EXPECT_NE(out.rest.find("\"rest\":null"), std::string::npos) << out.rest;
+  }
+  EXPECT_NE(read("{\"list\": [nano]}", 99).mistake, "") << "another word is none of them";
+  EXPECT_NE(read("\xEF\xBB{\"list\": []}", 99).mistake, "") << "half a mark";
+}
+
+TEST(JsonStream, a_byte_that_is_not_utf8_is_named) {
+  const std::string mistake = read("{\"list\": [{\"a\": \"b\xff\"}]}", 99).mistake;
+  EXPECT_NE(mistake.find("a byte 0xff that is not UTF-8"), std::string::npos) << mistake;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Whether bytes are UTF-8 by the letter: no overlong forms, no surrogates, nothing above U+10FFFF.
-// Threads: a pure function.
+// Whether bytes are UTF-8 by the letter, and how many are: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Threads: pure functions.
 
 #include <cstdint>
 #include <cstring>
@@ -8,7 +8,8 @@
 
 namespace flopsight::wire {
 
-inline bool is_utf8(std::string_view text) {
+// Bytes before the first that is not UTF-8; all of them where there is none.
+inline std::size_t utf8_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   std::size_t at = 0;
   while (at < text.size()) {
@@ -27,18 +28,20 @@ inline bool is_utf8(std::string_view text) {
       continue;
     }
     const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4 || text.size() - at <= more) return false;
+    if (lead < 0xC2 || lead > 0xF4 || text.size() - at <= more) return at;
     const unsigned char next = byte(at + 1);
     if ((lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
         (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F)) {
-      return false;
+      return at;
     }
     for (std::size_t i = 1; i <= more; ++i) {
-      if ((byte(at + i) & 0xC0) != 0x80) return false;
+      if ((byte(at + i) & 0xC0) != 0x80) return at;
     }
     at += more + 1;
   }
-  return true;
+  return at;
 }
+
+inline bool is_utf8(std::string_view text) { return utf8_bytes(text) == text.size(); }
 
 }  // namespace flopsight::wire

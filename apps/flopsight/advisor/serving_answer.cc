@@ -72,6 +72,8 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   }
   out.assumptions = ground.assumptions;
   out.assumptions.insert(out.assumptions.end(), arguments.assumed.begin(), arguments.assumed.end());
+  say_positions(ground.model, one.settings.input_tokens + one.settings.output_tokens, "--input-tokens and --output-tokens", out.assumptions);
+  if (one.settings.expert > one.settings.tensor) out.assumptions.emplace_back("expert-parallel messages overlap with nothing; kernels as DeepEP's are not modelled");
   out.assumptions.emplace_back("kernels reach 80 % of the memory bandwidth, and 90 % of the memory is for weights and cache");
   if (one.settings.output_lengths.empty()) out.assumptions.emplace_back("no --output-lengths: all outputs are equally long");
   if (!arguments.usd_per_gpu_hour) out.assumptions.emplace_back("no --usd-per-gpu-hour: no cost");

@@ -49,6 +49,13 @@ void say_measured(const MeasuredJob& job, const TuneGround& ground, const tuning
 
 }  // namespace
 
+void say_positions(const flops::Model& model, std::uint64_t tokens, const char* option, std::vector<std::string>& out) {
+  const std::uint64_t positions = model.shape.positions_max;
+  if (positions > 0 && tokens > positions) {
+    out.push_back(std::string(option) + " " + std::to_string(tokens) + " is beyond the " + std::to_string(positions) + " positions that the configuration has: the figures are those of such a model, were it made for them");
+  }
+}
+
 std::string fabric_text(const tuning::Fabric& fabric) { return std::string(fabric.name) + ": " + std::string(fabric.what); }
 
 Status read_ground(const TuneCommon& a, TuneGround& out) {
@@ -114,6 +121,10 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   }
   out.assumptions = ground.assumptions;
   out.assumptions.insert(out.assumptions.end(), arguments.assumed.begin(), arguments.assumed.end());
+  say_positions(ground.model, one.settings.sequence_tokens, "--seq-len", out.assumptions);
+  if (one.settings.layout.expert > 1) {
+    out.assumptions.emplace_back(std::string(one.settings.overlap_expert ? "" : "expert-parallel messages go alone (no --overlap expert). ") + "Kernels as DeepEP's, which send from the network's side while other micro-batches compute, are not modelled");
+  }
   say_rates(rates, one.settings, out.assumptions);
   if (!arguments.usd_per_gpu_hour) out.assumptions.emplace_back("no --usd-per-gpu-hour: no gain in dollars");
   return out;

@@ -78,8 +78,8 @@ void say_uncounted(const schedulers::Parsed& parsed, const Env& env) {
     uncounted += job.start && !job.gpu_count ? 1U : 0U;
   }
   if (uncounted == 0 || uncounted < started) return;
-  env.err << "flopsight jobs: of none of the " << started << " jobs the number of GPUs is known; Slurm counts them with AccountingStorageTRES=gres/gpu, and `scontrol show job -d` "
-             "says those of running jobs\n";
+  env.err << error_line("jobs", "of none of the " + std::to_string(started) + " jobs the number of GPUs is known; Slurm counts them with AccountingStorageTRES=gres/gpu, and `scontrol show job -d` "
+                                "says those of running jobs");
 }
 
 // Where no service does it: what is stored and was nobody's becomes the GPU time of these jobs.

@@ -80,7 +80,7 @@ TEST(ReportError, the_table_has_the_parts_where_they_are_asked_for) {
   input.options = {"--errors", "--format", "csv"};
   const Answer refused = run_report_on(input);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("--errors is for the table"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--errors is for table and json"), std::string::npos) << refused.err;
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ class Rows {
     if (arguments_.tile) return {*arguments_.tile, "given", 1, true};
     if (kernel_.tile) {
       const bool along_n = kernel_.order != gemm::TileOrder::kFirstAlongM;
-      return {along_n ? kernel_.tile->swapped() : *kernel_.tile, "kernel_name", 1, true};
+      return {along_n ? kernel_.tile->swapped() : *kernel_.tile, "kernel_name", kernel_.splits, true};
     }
     const gemm::ChosenTile chosen = gemm::choose_tile(shape, *arguments_.precision, device_, device_.sm_count);
     return {chosen.tile, "modelled", chosen.splits, false};
@@ -115,7 +115,7 @@ void say_tiles(const catalog::Device& device, GemmAnswer& out) {
 }
 
 std::string what_of(const flops::Gemm& product) {
-  std::string out(flops::layer_kind_name(product.layer));
+  std::string out = (product.section == flops::Section::kText ? "" : std::string(flops::section_name(product.section)) + " ") + std::string(flops::layer_kind_name(product.layer));
   for (std::size_t i = 0; i < product.operations.size(); ++i) out += (i == 0 ? " " : "+") + std::string(flops::operation_name(product.operations[i]));
   if (product.expert == flops::Expert::kRouted) out += ", expert";
   if (product.expert == flops::Expert::kShared) out += ", shared expert";
@@ -164,12 +164,18 @@ base::Result<gemm::TraceSummary> read_trace(const std::string& path, const catal
   return reader.finish(catalog, device).within(name);
 }
 
-void say_trace(const gemm::TraceSummary& trace, GemmAnswer& out) {
+void say_trace(const gemm::TraceSummary& trace, bool is_known, GemmAnswer& out) {
   auto& list = out.assumptions;
   list.emplace_back("times are sums over kernels; those that ran side by side count both");
-  if (trace.operators > 0 && trace.operators_without_shape == trace.operators) list.emplace_back("no operator has its shape: record the trace with record_shapes=True");
+  if (trace.operators > 0 && trace.operators_without_shape == trace.operators) {
+    list.emplace_back(trace.operators_with_unusable_shape == 0
+                          ? "no operator has its shape: record the trace with record_shapes=True"
+                          : "no operator has a shape that can be used: " + std::to_string(trace.operators_with_unusable_shape) + " of " + std::to_string(trace.operators) + " say sizes that are none of a matrix product");
+  }
+  if (trace.malformed > 0) list.push_back(std::to_string(trace.malformed) + " malformed events are left out: the first is " + trace.malformed_example);
   if (trace.operators == 0) list.emplace_back("no operator that is a matrix product: the trace has no CPU activity, or other libraries launch the kernels");
-  if (!out.sm_count) list.emplace_back("the trace does not name its GPU, or one that is not known: no waves; --gpu names it");
+  if (!out.sm_count && is_known) list.push_back("the number of SMs of " + out.gpu + " is not known: no waves");
+  if (!out.sm_count && !is_known) list.emplace_back("the trace does not name its GPU, or one that is not known: no waves; --gpu names it");
   if (std::any_of(trace.products.begin(), trace.products.end(), [](const gemm::TraceProduct& p) { return p.splits > 1; })) {
     list.emplace_back("k is split where the launch grid is deeper than the batch; what rounding each part costs is not counted");
   }
@@ -195,7 +201,7 @@ base::Status add_trace(const GemmArguments& arguments, const catalog::DeviceCata
   }
   out.theoretical_flops = trace.theoretical_flops;
   out.executed_flops = trace.executed_flops;
-  say_trace(trace, out);
+  say_trace(trace, known != nullptr, out);
   return {};
 }
 

@@ -73,7 +73,9 @@ json::Object trace_json(const gemm::TraceSummary& trace) {
       {"operators_without_shape", trace.operators_without_shape},
       {"products_without_shape", json::Object{{"count", trace.without_shape}, {"seconds", trace.time_without_shape.value}, {"several_of_one_operator", trace.several_of_one}}},
       {"unread_kernels", std::move(unread)},
+      {"operators_with_unusable_shape", trace.operators_with_unusable_shape},
       {"impossible_launches", trace.impossible},
+      {"malformed_events", trace.malformed},
   };
 }
 
