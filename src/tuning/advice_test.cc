@@ -392,6 +392,22 @@ TEST(Attention, is_advised_first_where_the_scores_are_what_does_not_fit) {
   EXPECT_EQ(small.advice().advice.front().id, "io_aware_attention") << "its scores are most of the memory";
 }
 
+TEST(Precision, what_the_bubble_gains_is_said_beside_what_linear_layers_do) {
+  TestRun run("made--Llama-3-70B");
+  run.settings.gpus = 64;
+  run.settings.global_batch = 32;
+  run.settings.layout = {8, 8, 1, 1, 1, 1};
+  run.settings.recompute = flops::Recompute::kFull;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "precision");
+  ASSERT_NE(a, nullptr);
+  EXPECT_NE(a->why.find("the pipeline's bubble, "), std::string::npos) << a->why;
+  TestRun alone;
+  const Findings without = alone.advice();
+  ASSERT_NE(find(without, "precision"), nullptr);
+  EXPECT_EQ(find(without, "precision")->why.find("bubble"), std::string::npos);
+}
+
 TEST(Packing, longer_documents_are_cut_and_never_make_padding_negative) {
   TestRun run;
   TrainCase one = run.training();

@@ -370,7 +370,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
     out.tokens_per_step_total = speculative_tokens_total(s.speculation->acceptance_ratio, number(s.speculation->drafted_tokens));
   }
   const double steps = (generated - 1) / out.tokens_per_step_total;  // the first token comes from prefill
-  const double held_up = groups > 0 ? out.batch_total / groups : out.batch_total;  // prefills that one group of GPUs has to do meanwhile
+  const double held_up = std::max(1.0, out.batch_total / groups);  // prefills that one group of GPUs has to do meanwhile, its own among them
   double prefills = held_up * out.prefill_seconds;
   if (s.chunk_tokens > 0) {
     // A piece of prefill goes along with a decode step, whose reading of weights it uses.

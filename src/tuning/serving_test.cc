@@ -144,6 +144,17 @@ TEST(Serving, a_request_alone_waits_for_nobody) {
   EXPECT_EQ(*v.token_worst_seconds, *v.token_seconds);
 }
 
+TEST(Serving, fewer_requests_than_groups_of_gpus_have_a_whole_prefill_each) {
+  ServeRun run("deepseek-ai--DeepSeek-V3", "H200");
+  run.settings.gpus = run.settings.expert = 16;
+  for (const std::uint64_t concurrency : {1u, 4u, 16u}) {
+    run.settings.concurrency = concurrency;
+    const Serving v = run.predict();
+    EXPECT_GE(v.first_token_seconds, v.prefill_seconds * (1 - 1e-12)) << concurrency;
+    EXPECT_GE(*v.token_seconds, v.decode.total_seconds() * (1 - 1e-12)) << concurrency;
+  }
+}
+
 TEST(Serving, one_token_is_the_prefills_and_has_nothing_between) {
   ServeRun run;
   run.settings.output_tokens = 1;

@@ -86,6 +86,33 @@ TEST(TuneVerify, before_against_after_is_kept_and_listed) {
   EXPECT_NE(list.out.find("1 became slower where a gain was predicted"), std::string::npos);
 }
 
+TEST(TuneVerify, what_is_no_number_is_refused_before_anything_is_written) {
+  const TempFolder folder;
+  const std::string record = folder.path() + "/r.jsonl";
+  const std::pair<const char*, const char*> cases[] = {{"nan", "1"}, {"1", "inf"}, {"1e-320", "1e308"}, {"0", "1"}, {"-1", "2"}, {"1", "1e999"}};
+  for (const auto& [before, after] : cases) {
+    const Answer answer = run_program({"tune", "verify", "--record", record, "--change", "x", "--before-tokens-per-second", before, "--after-tokens-per-second", after});
+    EXPECT_EQ(answer.exit_code, 2) << before << " " << after << ": " << answer.out;
+    EXPECT_FALSE(base::read_file(record).ok()) << before << " " << after;
+  }
+}
+
+TEST(TuneVerify, a_line_that_was_cut_is_said_and_the_next_begins_on_its_own) {
+  const TempFolder folder;
+  const auto verify = [&](const std::string& record) {
+    return run_program({"tune", "verify", "--record", record, "--change", "x", "--before-tokens-per-second", "1", "--after-tokens-per-second", "2"});
+  };
+  const std::string record = folder.path() + "/r.jsonl";
+  ASSERT_EQ(verify(record).exit_code, 0);
+  const std::string good = *base::read_file(record), cut = good.substr(0, good.size() / 2);
+  const std::string damaged = folder.write("damaged.jsonl", good + cut);
+  const Answer answer = verify(damaged);
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_NE(answer.out.find("1 line of the record cannot be read and is left out: line 2: "), std::string::npos) << answer.out;
+  EXPECT_EQ(*base::read_file(damaged), good + cut + "\n" + good);
+  EXPECT_EQ(verify(damaged).exit_code, 0) << "and it stays readable";
+}
+
 TEST(TuneVerify, mistakes_are_exit_2_and_leave_the_record_alone) {
   const TempFolder folder;
   const std::string broken = folder.write("broken.jsonl", "{}\n");

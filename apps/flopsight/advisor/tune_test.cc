@@ -56,6 +56,19 @@ TEST(TuneTrain, json_has_the_keys_of_the_contract) {
   EXPECT_TRUE(test::assumes(out, "no --micro-batch"));
 }
 
+TEST(TuneTrain, lengths_beyond_the_models_positions_and_what_is_not_modelled_of_experts_are_said) {
+  std::vector<std::string> arguments = train({"--format", "json"});
+  *(std::find(arguments.begin(), arguments.end(), "--seq-len") + 1) = "1048576";
+  const auto out = base::json::parse(run_program(arguments).out).value();
+  EXPECT_TRUE(test::assumes(out, "--seq-len 1048576 is beyond the ")) << run_program(arguments).out;
+  EXPECT_FALSE(test::assumes(train_json(), "is beyond the "));
+  const auto experts = train_json({"--ep", "8"}, "mistralai--Mixtral-8x7B-v0.1");
+  EXPECT_TRUE(test::assumes(experts, "Kernels as DeepEP's"));
+  const Answer folded = run_program(train({"--ep", "8", "--tp", "4"}, "mistralai--Mixtral-8x7B-v0.1"));
+  EXPECT_EQ(folded.exit_code, 2);
+  EXPECT_NE(folded.err.find("(parallel folding) are not modelled"), std::string::npos) << folded.err;
+}
+
 TEST(TuneTrain, what_does_not_fit_is_an_answer_and_not_a_failure) {
   const auto out = train_json({"--micro-batch", "8"});
   EXPECT_EQ(text(out, "fits"), "false");

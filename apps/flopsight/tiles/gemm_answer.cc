@@ -172,7 +172,7 @@ void say_trace(const gemm::TraceSummary& trace, bool is_known, GemmAnswer& out) 
                           ? "no operator has its shape: record the trace with record_shapes=True"
                           : "no operator has a shape that can be used: " + std::to_string(trace.operators_with_unusable_shape) + " of " + std::to_string(trace.operators) + " say sizes that are none of a matrix product");
   }
-  if (trace.malformed > 0) list.push_back(std::to_string(trace.malformed) + " malformed events are left out: the first is " + trace.malformed_example);
+  if (trace.malformed > 0) list.push_back("malformed events are left out: " + std::to_string(trace.malformed) + ", first " + trace.malformed_example);
   if (trace.operators == 0) list.emplace_back("no operator that is a matrix product: the trace has no CPU activity, or other libraries launch the kernels");
   if (!out.sm_count && is_known) list.push_back("the number of SMs of " + out.gpu + " is not known: no waves");
   if (!out.sm_count && !is_known) list.emplace_back("the trace does not name its GPU, or one that is not known: no waves; --gpu names it");

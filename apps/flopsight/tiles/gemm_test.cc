@@ -102,6 +102,32 @@ TEST(Gemm, a_trace_plain_or_compressed_says_the_same) {
   EXPECT_EQ(base::json::dump(same), base::json::dump(out));
 }
 
+TEST(Gemm, shapes_that_are_there_and_cannot_be_used_are_not_called_missing) {
+  const TempFolder folder;
+  const std::string trace = folder.write("t.json", R"({"deviceProperties": [{"name": "NVIDIA A100-SXM4-80GB", "numSms": 108}], "traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 2, "ts": 10, "dur": 50, "args": {"External id": 4, "Input Dims": [[4611686018427387904, 64], [64, 64]]}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 2, "ts": 20, "dur": 1, "args": {"correlation": 7}},
+{"ph": "X", "cat": "kernel", "name": "ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x3_tn", "pid": 0, "tid": 7, "ts": 90, "dur": 5, "args": {"correlation": 7, "x": NaN}}]})");
+  const auto out = gemm({"--trace", trace});
+  EXPECT_TRUE(test::assumes(out, "no operator has a shape that can be used: 1 of 1"));
+  EXPECT_TRUE(test::assumes(out, "malformed events are left out: 1, first aten::mm with a size that no tensor has"));
+  EXPECT_EQ(number(out, "trace.malformed_events"), 1);
+  EXPECT_EQ(number(out, "trace.operators_with_unusable_shape"), 1);
+}
+
+TEST(Gemm, encoder_and_decoder_rows_are_named_apart) {
+  const Answer answer = run_program({"gemm", "--config", kConfigs + "made--T5-small_config.json", "--gpu", "A100-SXM4-80GB", "--tokens", "512", "--precision", "bf16"});
+  EXPECT_NE(answer.out.find("encoder mlp up "), std::string::npos) << answer.out;
+  EXPECT_NE(answer.out.find("\nmlp up "), std::string::npos) << answer.out;
+}
+
+TEST(Gemm, a_gpu_without_a_number_of_sms_is_said) {
+  const TempFolder folder;
+  const std::string catalog = folder.write("gpus.csv", "model,peak_dense_tflops_bf16\nMine,100\n");
+  const auto out = gemm({"--m", "64", "--n", "64", "--k", "64", "--precision", "bf16", "--gpu", "Mine", "--gpu-catalog", catalog});
+  EXPECT_TRUE(test::assumes(out, "the number of SMs of Mine is not known: no waves"));
+}
+
 TEST(Gemm, a_trace_of_another_gpu_than_the_named_one_is_warned_of) {
   const TempFolder folder;
   const auto packed = base::read_file(kTrimmed);
