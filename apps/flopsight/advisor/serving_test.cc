@@ -55,7 +55,7 @@ TEST(TuneServe, weights_that_do_not_fit_are_an_answer) {
   EXPECT_EQ(answer.exit_code, 0);
   EXPECT_NE(answer.out.find("does not fit"), std::string::npos) << answer.out;
   EXPECT_EQ(answer.out.find("requests at once"), std::string::npos) << "a speed of what cannot run: " << answer.out;
-  EXPECT_EQ(answer.out.find("+"), std::string::npos) << "a gain on it: " << answer.out;
+  EXPECT_EQ(answer.out.find("  +"), std::string::npos) << "a gain on it: " << answer.out;
   EXPECT_NE(answer.out.find("makes it fit"), std::string::npos) << answer.out;
   arguments.insert(arguments.end(), {"--format", "json"});
   const auto out = base::json::parse(run_program(arguments).out).value();

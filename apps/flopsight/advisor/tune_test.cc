@@ -146,7 +146,7 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
       {without("--seq-len"), "--seq-len: expected"},
       {without("--global-batch"), "--global-batch: expected"},
       {with_gpu("H9000"), "--gpu H9000: not in the catalogue"},
-      {with_gpu("A10G"), "the catalogue has no 16-bit peak"},
+      {with_gpu("A10G"), "the catalogue has no dense 16-bit peak"},
       {train({"--tp", "3"}), "--tp 3 x --pp 1 x --cp 1 = 3 does not divide --gpus 8"},
       {train({"--tp", "2", "--dp", "8"}), "= 16, expected --gpus 8"},
       {train({"--pp", "8", "--vp", "3"}), "the model's 32 layers cannot be divided by 24"},
