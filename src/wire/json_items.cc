@@ -64,11 +64,8 @@ class Reader {
   }
 
   Error not_utf8() const {
-    constexpr std::string_view kDigits = "0123456789abcdef";
     const std::string_view text(text_.data(), text_.size());
-    const std::size_t at = std::min(utf8_bytes(text), text.size() - 1);
-    const auto byte = static_cast<unsigned char>(text[at]);
-    return {ErrorCode::kInvalid, "JSON at byte " + std::to_string(at) + ": a byte 0x" + kDigits[byte >> 4] + kDigits[byte & 15] + " that is not UTF-8, expected text in UTF-8"};
+    return {ErrorCode::kInvalid, "JSON at byte " + std::to_string(utf8_bytes(text)) + ": " + not_utf8_text(text)};
   }
 
   std::string where() {

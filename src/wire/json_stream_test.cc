@@ -139,6 +139,8 @@ TEST(JsonStream, numbers_that_json_does_not_have_are_null_and_a_byte_order_mark_
 TEST(JsonStream, a_byte_that_is_not_utf8_is_named) {
   const std::string mistake = read("{\"list\": [{\"a\": \"b\xff\"}]}", 99).mistake;
   EXPECT_NE(mistake.find("a byte 0xff that is not UTF-8"), std::string::npos) << mistake;
+  const std::string outside = read("{\"list\": [1], \"a\": \"\xfe\"}", 99).mistake;
+  EXPECT_EQ(outside, "JSON outside of the list list: a byte 0xfe that is not UTF-8, expected text in UTF-8");
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // Whether bytes are UTF-8 by the letter, and how many are: no overlong forms, no surrogates, nothing above U+10FFFF.
 // Threads: pure functions.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace flopsight::wire {
@@ -40,6 +42,13 @@ inline std::size_t utf8_bytes(std::string_view text) {
     at += more + 1;
   }
   return at;
+}
+
+// What is said of a text that is_utf8() denies: "a byte 0xff that is not UTF-8, expected text in UTF-8".
+inline std::string not_utf8_text(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(text[std::min(utf8_bytes(text), text.size() - 1)]);
+  return std::string("a byte 0x") + kDigits[byte >> 4] + kDigits[byte & 15] + " that is not UTF-8, expected text in UTF-8";
 }
 
 inline bool is_utf8(std::string_view text) { return utf8_bytes(text) == text.size(); }
