@@ -122,7 +122,9 @@ TEST(Record, its_summary_counts_what_was_predicted) {
 
 TEST(Record, mistakes_name_their_line) {
   const std::string good = record_line({"2026-11-29T12:00:00Z", "c", "a", "b", 0.1, 0.1, GainBy::kTokens});
-  EXPECT_EQ(read_records(good + "{}\n").error().message, "line 2: time: expected a text");
+  EXPECT_EQ(read_records("{}\n" + good).error().message, "line 1: time: expected a text");
+  EXPECT_EQ(read_records(good + "{}\n" + good).value().first_unread, "line 2: time: expected a text") << "of a file that is a record, one line";
+  EXPECT_EQ(read_records(good + "{}\n" + good).value().records.size(), 2u);
   EXPECT_NE(read_records("GPU,rate\n").error().message.find("line 1: "), std::string::npos) << "another file";
   EXPECT_EQ(read_records(std::string(kRecordBytesMax + 1, ' ')).error().code, base::ErrorCode::kLimit);
   EXPECT_TRUE(read_records(std::string(1000, '\n')).ok());

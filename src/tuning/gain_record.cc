@@ -78,7 +78,7 @@ base::Result<KeptRecords> read_records(std::string_view text) {
       continue;
     }
     const std::string why = "line " + std::to_string(number) + ": " + record.error().message;
-    if (!begins_as_record(line)) return Error{ErrorCode::kInvalid, why};
+    if (!begins_as_record(line) && out.records.empty() && out.unread_total == 0) return Error{ErrorCode::kInvalid, why};
     if (out.unread_total++ == 0) out.first_unread = why;
   }
   return out;

@@ -35,11 +35,11 @@ std::string record_line(const GainRecord& record);  // with its newline
 
 struct KeptRecords {
   std::vector<GainRecord> records;
-  std::size_t unread_total = 0;   // lines that begin as a record and are none: a program or a disk stopped in the middle
+  std::size_t unread_total = 0;   // lines that are no record among those that are: a program or a disk stopped in the middle
   std::string first_unread;       // "line 3: ...", empty where all were read
   bool ends_in_line = true;       // false: the last line has no newline, so that what is appended would be part of it
 };
-// Errors: kInvalid, with the line, for a line that does not even begin as a record does: another file. kLimit past the maxima.
+// Errors: kInvalid, with the line, where the first line does not even begin as a record does: another file. kLimit past the maxima.
 base::Result<KeptRecords> read_records(std::string_view text);
 
 struct RecordSummary {
