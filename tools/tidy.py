@@ -28,7 +28,7 @@ DEPENDENCIES = "docs/dependencies.md"
 PACKAGES = "tools/debian-packages.txt"
 
 # A module's answer depends on its arguments only: same input, same answer, and tests need no machine.
-PURE = "units flops catalog tuning samples wire training_logs jobs schedulers model rollups live analysis detect views simulation validation".split()
+PURE = "units flops catalog tuning samples wire training_logs jobs schedulers model rollups live analysis detect notify views simulation validation".split()
 IMPURE = {
     "a clock": r"\b(?:system_clock|steady_clock|high_resolution_clock)::now|\bstd::time\s*\(|"
                r"(?<![\w.:>])(?:gettimeofday|clock_gettime|time)\s*\(\s*(?:nullptr|NULL|0|&)",

@@ -74,6 +74,7 @@ void add_serve(CLI::App& app, ServeArguments& a, ServeTexts& t) {
   t.values.resize(settings().size());
   for (std::size_t i = 0; i < settings().size(); ++i) {
     const SettingInfo& info = settings()[i];
+    if (info.is_in_file_only) continue;
     CLI::Option* option = app.add_option("--" + flag_of(info.key), t.values[i], std::string(info.meaning) + " (" + std::string(info.expected) + ")");
     option->group("Configuration")->expected(info.is_flag ? 0 : 1, 1)->take_all();
   }
@@ -82,7 +83,7 @@ void add_serve(CLI::App& app, ServeArguments& a, ServeTexts& t) {
 void set_serve(ServeArguments& a, const CLI::App& app, const ServeTexts& t) {
   for (std::size_t i = 0; i < settings().size(); ++i) {
     const SettingInfo& info = settings()[i];
-    if (app.count("--" + flag_of(info.key)) == 0) continue;
+    if (info.is_in_file_only || app.count("--" + flag_of(info.key)) == 0) continue;
     for (const std::string& value : t.values[i]) {
       // A bare --allow-insecure means yes.
       a.flags.emplace_back(info.key, info.is_flag && value.empty() ? "true" : value);
@@ -234,6 +235,21 @@ std::string help_of(const CLI::App& app) {
   return asked->help(path);
 }
 
+// What is to be said instead of doing something.
+std::optional<Said> parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Said{kExitDone, help_of(app)};
+  } catch (const CLI::CallForVersion&) {
+    return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
+  } catch (const CLI::ParseError& error) {
+    return misused(app, one_line(error.what()));
+  }
+  if (const auto mistake = wrong_number(app)) return misused(app, *mistake);
+  return std::nullopt;
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
@@ -261,16 +277,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   Command<ValidateArguments, ValidateTexts> validate(app, "validate", "can OFU be trusted on this GPU: matrix products, their time and their counters", add_validate);
   Command<RulesArguments, RulesTexts> rules(app, "rules", "OFU inside an engine that exists: rules for Prometheus, a dashboard for Grafana", add_rules);
   Command<FindingsArguments, FindingsTexts> findings(app, "findings", "what is the matter with jobs and GPUs, and what people say of it", add_findings);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return Said{kExitDone, help_of(app)};
-  } catch (const CLI::CallForVersion&) {
-    return Said{kExitDone, "flopsight " FLOPSIGHT_VERSION "\n"};
-  } catch (const CLI::ParseError& error) {
-    return misused(app, one_line(error.what()));
-  }
-  if (const auto mistake = wrong_number(app)) return misused(app, *mistake);
+  Command<NotifyArguments, NotifyTexts> notify(app, "notify", "do messages reach who is to be told of findings", add_notify);
+  if (const auto said = parse(app, argc, argv)) return *said;
   if (docs_app->parsed()) return docs;
   if (waste.app->parsed()) return checked(waste.arguments, "waste", set_waste(waste.arguments, waste.texts));
   if (simulate.app->parsed()) return checked(simulate.arguments, "simulate", set_simulate(simulate.arguments, simulate.texts));
@@ -288,10 +296,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (agent.app->parsed()) return checked(agent.arguments, "agent", set_agent(agent.arguments, agent.texts));
   if (tune.app->parsed()) return checked(tune.arguments, "tune", set_tune(*tune.app, tune.arguments, tune.texts));
   if (validate.app->parsed()) return checked(validate.arguments, "validate", set_validate(validate.arguments, validate.texts));
+  if (notify.app->parsed()) return checked(notify.arguments, "notify", set_notify(notify.arguments, notify.texts));
   if (rules.app->parsed()) return checked(rules.arguments, "rules", set_rules(rules.arguments, rules.texts));
   if (findings.app->parsed()) return checked(findings.arguments, "findings", set_findings(*findings.app, findings.arguments, findings.texts));
   if (!report.app->parsed()) {
-    return Said{kExitUsage, "flopsight: expected a command: report, waste, serve, findings, import, jobs, logs, flops, audit, gemm, validate, agent, tune, rules, simulate, check-config or docs; see flopsight --help\n"};
+    return Said{kExitUsage, "flopsight: expected a command: report, waste, serve, findings, import, jobs, logs, flops, audit, gemm, validate, agent, tune, rules, simulate, notify, check-config or docs; see flopsight --help\n"};
   }
   if (const auto said = set_report(report.arguments, report.texts)) return *said;
   return report.arguments;

@@ -19,6 +19,7 @@
 #include "flopcount/flops_options.h"
 #include "import/import_options.h"
 #include "logs/logs_options.h"
+#include "receivers/notify_options.h"
 #include "jobbook/jobs_options.h"
 #include "simulate/simulate_options.h"
 #include "tiles/gemm_options.h"
@@ -78,7 +79,7 @@ struct Said {
 
 using CommandLine = std::variant<ReportArguments, WasteArguments, DocsArguments, SimulateArguments, ServeArguments, CheckConfigArguments,
                                  ImportArguments, LogsArguments, JobsArguments, FlopsArguments, AuditArguments, GemmArguments, AgentArguments, TuneArguments,
-                                 ValidateArguments, RulesArguments, FindingsArguments, Said>;
+                                 ValidateArguments, RulesArguments, FindingsArguments, NotifyArguments, Said>;
 
 CommandLine parse_command_line(int argc, const char* const* argv);
 

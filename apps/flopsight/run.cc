@@ -13,6 +13,7 @@
 #include "findingdesk/command_findings.h"
 #include "flopcount/command_flops.h"
 #include "logs/command_logs.h"
+#include "receivers/command_notify.h"
 #include "report/command_report.h"
 #include "report/command_waste.h"
 #include "simulate/command_simulate.h"
@@ -43,6 +44,7 @@ int run(int argc, const char* const* argv, const Env& env) {
   if (const ValidateArguments* validate = std::get_if<ValidateArguments>(&line)) return run_validate(*validate, env);
   if (const RulesArguments* rules = std::get_if<RulesArguments>(&line)) return run_rules(*rules, env);
   if (const FindingsArguments* findings = std::get_if<FindingsArguments>(&line)) return run_findings(*findings, env);
+  if (const NotifyArguments* notify = std::get_if<NotifyArguments>(&line)) return run_notify(*notify, env);
   return run_report(*std::get_if<ReportArguments>(&line), env);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kErrorBodyBytesMax = 64 * 1024;  // an explanation, not data
 constexpr std::size_t kErrorTextBytesMax = 200;        // of it, in a message
-constexpr double kRetryAfterSecondsMax = 30;           // promised in http_client.h
+constexpr double kRetryAfterSecondsMax = 86'400;       // longer is as good as never
 
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view value) {
   if (value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos) return {};

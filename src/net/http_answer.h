@@ -17,7 +17,7 @@ struct HttpAnswer {
   std::string status_line;  // "503 Service Unavailable"
   std::string location;
   std::string content_type;
-  std::optional<std::chrono::seconds> retry_after;  // at most 30 s; a date instead of seconds is ignored
+  std::optional<std::chrono::seconds> retry_after;  // at most a day; a date instead of seconds is ignored
   std::string body;
   bool over_limit = false;
 

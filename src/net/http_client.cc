@@ -171,6 +171,7 @@ class HttpClient::State::Engine {
     response.content_type = std::move(answer.content_type);
     response.body = std::move(answer.body);
     response.attempts = transfer->attempts;
+    response.retry_after = answer.retry_after;
     hand_over(std::move(transfer), std::move(response));
   }
 

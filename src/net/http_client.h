@@ -76,6 +76,7 @@ struct HttpResponse {
   std::string content_type;
   std::string body;  // gzip and deflate resolved unless keep_encoding; of a status other than 2xx at most its first 64 KiB
   int attempts = 1;
+  std::optional<std::chrono::seconds> retry_after;  // what it asked for, at most a day; dates are ignored
 };
 
 class HttpClient {

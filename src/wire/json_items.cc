@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "wire/utf8_internal.h"
+#include "base/utf8.h"
 
 namespace flopsight::wire {
 namespace {
@@ -65,7 +65,7 @@ class Reader {
 
   Error not_utf8() const {
     const std::string_view text(text_.data(), text_.size());
-    return {ErrorCode::kInvalid, "JSON at byte " + std::to_string(utf8_bytes(text)) + ": " + not_utf8_text(text)};
+    return {ErrorCode::kInvalid, "JSON at byte " + std::to_string(base::utf8_bytes(text)) + ": " + base::not_utf8_text(text)};
   }
 
   std::string where() {

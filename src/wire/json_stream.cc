@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "wire/json_items.h"
-#include "wire/utf8_internal.h"
+#include "base/utf8.h"
 
 namespace flopsight::wire {
 namespace {
@@ -210,7 +210,7 @@ base::Result<base::json::Value> JsonStream::finish() {
   }
   null_non_numbers(rest_, 0);
   if (blank(rest_)) return Error{ErrorCode::kInvalid, "empty, expected JSON"};
-  if (!is_utf8(rest_)) return Error{ErrorCode::kInvalid, "JSON outside of the list " + std::string(options_.list) + ": " + not_utf8_text(rest_)};
+  if (!base::is_utf8(rest_)) return Error{ErrorCode::kInvalid, "JSON outside of the list " + std::string(options_.list) + ": " + base::not_utf8_text(rest_)};
   return base::json::parse(rest_).within("JSON outside of the list " + std::string(options_.list));
 }
 

@@ -11,8 +11,8 @@
 #include <functional>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "wire/remote_write_internal.h"
-#include "wire/utf8_internal.h"
 
 namespace flopsight::wire {
 
@@ -95,7 +95,7 @@ std::string fault_of(std::string_view metric, const RemoteWriteLimits& limits) {
   if (metric.size() > limits.label_value_bytes_max) {
     return over("a metric name", limits.label_value_bytes_max);
   }
-  return is_utf8(metric) ? "" : "a metric name that is not UTF-8";
+  return base::is_utf8(metric) ? "" : "a metric name that is not UTF-8";
 }
 
 // The rule that labels (all but the name) break; empty if none.
@@ -110,8 +110,8 @@ std::string fault_of(std::span<const Label> labels, const RemoteWriteLimits& lim
     if (label.value.size() > limits.label_value_bytes_max) {
       return over("a label value", limits.label_value_bytes_max);
     }
-    if (!is_utf8(label.name)) return "a label name that is not UTF-8";
-    if (!is_utf8(label.value)) return "a label value that is not UTF-8";
+    if (!base::is_utf8(label.name)) return "a label name that is not UTF-8";
+    if (!base::is_utf8(label.value)) return "a label value that is not UTF-8";
   }
   return repeats.in(labels) ? "a repeated label name" : "";
 }

@@ -1,4 +1,4 @@
-"""Real metric servers for end-to-end tests: Debian's prometheus 2.42 and victoria-metrics 1.79.
+"""Real servers for end-to-end tests: Debian's prometheus 2.42, victoria-metrics 1.79 and prometheus-alertmanager 0.25.
 
 Everything listens on 127.0.0.1, on ports that the kernel chose, with data in temporary folders.
 Each server is a context manager, and is stopped at interpreter exit as well:
@@ -296,6 +296,41 @@ class VictoriaMetrics(Server):
             f"-storageDataPath={self.folder}/data",
             "-retentionPeriod=100y",
             f"-httpListenAddr=127.0.0.1:{port}",
+        ]
+
+
+class Alertmanager(Server):
+    """An Alertmanager that tells `webhook` (a URL) of what fires and ends, within a second, and talks to no other."""
+
+    program = "prometheus-alertmanager"
+    health_path = "/-/ready"
+
+    def __init__(self, webhook: str = ""):
+        receiver = {"name": "all", "webhook_configs": [{"url": webhook, "send_resolved": True}] if webhook else []}
+        # JSON is YAML.
+        self._configuration = json.dumps({
+            "global": {"resolve_timeout": "5m"},
+            "route": {"receiver": "all", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"},
+            "receivers": [receiver]})
+        super().__init__()
+
+    def alerts(self) -> list[dict]:
+        """Those that fire, with labels, annotations, startsAt, endsAt."""
+        status, body = self.get("/api/v2/alerts")
+        if status != 200:
+            raise RuntimeError(f"alerts: HTTP {status} {body[:300]!r}")
+        return json.loads(body)
+
+    def _prepare(self):
+        with open(os.path.join(self.folder, "alertmanager.yml"), "w", encoding="utf-8") as file:
+            file.write(self._configuration)
+
+    def _arguments(self, port: int) -> list[str]:
+        return [
+            f"--config.file={self.folder}/alertmanager.yml",
+            f"--storage.path={self.folder}/data",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--cluster.listen-address=",
         ]
 
 

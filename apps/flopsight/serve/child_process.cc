@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -55,7 +57,11 @@ std::vector<std::string> environment_of(const ChildOptions& options) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::size_t equals = text.find('=');
-    if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
+    if (equals == std::string::npos) continue;
+    const std::string name = text.substr(0, equals);
+    const bool is_inherited =
+        !options.inherited || std::find(options.inherited->begin(), options.inherited->end(), name) != options.inherited->end();
+    if (is_inherited) all[name] = text.substr(equals + 1);
   }
   for (const auto& [name, value] : options.environment) all[name] = value;
   std::vector<std::string> out;
@@ -81,8 +87,24 @@ struct Pipe {
   }
 };
 
+// A file without a name that can be read from its beginning, so that nobody waits for who reads it.
+base::Status put_input(const std::string& text, Descriptor& input) {
+  input.reset(::memfd_create("input", MFD_CLOEXEC));
+  if (input.get() < 0) return system_error("memfd_create", errno);
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t written = ::write(input.get(), text.data() + at, text.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return system_error("write", errno);
+    at += static_cast<std::size_t>(written);
+  }
+  if (::lseek(input.get(), 0, SEEK_SET) != 0) return system_error("lseek", errno);
+  return {};
+}
+
 base::Result<pid_t> spawn(const std::vector<std::string>& arguments, const ChildOptions& options,
                           const Pipe& out, const Pipe& err) {
+  Descriptor input;
+  if (options.input) FLOPSIGHT_RETURN_IF_ERROR(put_input(*options.input, input));
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -92,7 +114,11 @@ base::Result<pid_t> spawn(const std::vector<std::string>& arguments, const Child
     posix_spawnattr_destroy(&attributes);
   };
   const std::unique_ptr<void, decltype(destroy)> guard(&actions, destroy);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  if (options.input) {
+    posix_spawn_file_actions_adddup2(&actions, input.get(), 0);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  }
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
   posix_spawn_file_actions_addclosefrom_np(&actions, 3);
@@ -139,15 +165,6 @@ std::string first_line(const std::string& text) {
   return base::printable(trimmed.substr(0, trimmed.find('\n')));
 }
 
-base::Status check_end(const std::string& name, int status, const std::string& complaint) {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  std::string what = name + ": ended with " +
-                     (WIFEXITED(status) ? std::to_string(WEXITSTATUS(status))
-                                        : "signal " + std::to_string(WTERMSIG(status)));
-  const std::string line = first_line(complaint);
-  return Error{ErrorCode::kUnavailable, line.empty() ? what : what + ": " + line};
-}
-
 // Everything until both pipes are closed; or why it was not waited for.
 base::Status collect(const std::string& name, const ChildOptions& options, Pipe& out, Pipe& err,
                      std::string& text, std::string& complaint) {
@@ -170,7 +187,7 @@ base::Status collect(const std::string& name, const ChildOptions& options, Pipe&
     }
     if (waiting[0].revents != 0) drain(out.read, text, options.output_bytes_max, over);
     if (waiting[1].revents != 0) drain(err.read, complaint, kErrorTextMax, ignored);
-    if (over) {
+    if (over && !options.drop_excess_output) {
       return Error{
           ErrorCode::kLimit,
           name + ": more than " + std::to_string(options.output_bytes_max) + " bytes of output"};
@@ -181,8 +198,8 @@ base::Status collect(const std::string& name, const ChildOptions& options, Pipe&
 
 }  // namespace
 
-base::Result<std::string> run_child(const std::vector<std::string>& arguments,
-                                    const ChildOptions& options) {
+base::Result<ChildEnd> run_child_to_end(const std::vector<std::string>& arguments,
+                                        const ChildOptions& options) {
   FLOPSIGHT_CHECK(!arguments.empty());
   Pipe out, err;
   FLOPSIGHT_RETURN_IF_ERROR(out.open());
@@ -190,15 +207,26 @@ base::Result<std::string> run_child(const std::vector<std::string>& arguments,
   FLOPSIGHT_ASSIGN_OR_RETURN(const pid_t child, spawn(arguments, options, out, err));
   out.write.close();
   err.write.close();
-  std::string text, complaint;
-  const base::Status collected = collect(arguments[0], options, out, err, text, complaint);
+  ChildEnd end;
+  std::string complaint;
+  const base::Status collected = collect(arguments[0], options, out, err, end.output, complaint);
   if (!collected.ok()) ::kill(-child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   FLOPSIGHT_RETURN_IF_ERROR(collected);
-  FLOPSIGHT_RETURN_IF_ERROR(check_end(arguments[0], status, complaint));
-  return text;
+  end.complaint = first_line(complaint);
+  end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return end;
+}
+
+base::Result<std::string> run_child(const std::vector<std::string>& arguments,
+                                    const ChildOptions& options) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(ChildEnd end, run_child_to_end(arguments, options));
+  if (end.exit_code == 0) return std::move(end.output);
+  const std::string code = end.exit_code > 128 ? "signal " + std::to_string(end.exit_code - 128) : std::to_string(end.exit_code);
+  return Error{ErrorCode::kUnavailable,
+               arguments[0] + ": ended with " + code + (end.complaint.empty() ? "" : ": " + end.complaint)};
 }
 
 }  // namespace flopsight::app

@@ -15,6 +15,7 @@
 #include "serve/audit_rounds.h"
 #include "serve/demo_fleet.h"
 #include "serve/engine_settings.h"
+#include "serve/finding_news.h"
 #include "serve/finding_rounds.h"
 #include "serve/finding_settings.h"
 #include "serve/ingest.h"
@@ -260,6 +261,7 @@ class Service {
         next_flush = ingest_->more() ? now : flush_after(now);
       }
       if ((now - forgotten_).value > 3600) forget(now);
+      news_->refresh(now);
       // The store is free in between, for questions.
       if (attribute_late() || ingest_->maintain(now)) continue;
     }
@@ -270,6 +272,7 @@ class Service {
     routes_->set_ready(false);
     server_->stop();
     looking_->stop();
+    news_.reset();
     auditing_->stop();
     demo_.reset();
     own_gpus_.reset();
@@ -297,6 +300,8 @@ class Service {
     looking_ = std::make_unique<FindingRounds>(*ingest_, *jobs_, *findings_, route_settings(loaded_).answers, finding_options(loaded_.config));
     looking_->set_audits([this] { return auditing_->health().findings; });
     routes_->set_findings(findings_.get(), [this] { return looking_->health(); });
+    FLOPSIGHT_ASSIGN_OR_RETURN(news_, FindingNews::start(loaded_.config, *findings_, env_.now, [this](const std::string& line) { say(env_, line); }));
+    routes_->set_receivers([this] { return news_->health(); });
     looking_->start(env_.now);
     return {};
   }
@@ -419,10 +424,11 @@ class Service {
     auditing_->replace(route_settings(loaded_).answers);
     findings_->set_options(book_options(loaded_.config));
     looking_->replace(route_settings(loaded_).answers, finding_options(loaded_.config));
+    news_->replace(loaded_.config, env_.now());
     ingest_->set_retention({loaded_.config.retention_fine, loaded_.config.retention_middle,
                             loaded_.config.retention_coarse, loaded_.config.retention_bytes});
     scraping_->reload(loaded_.config);
-    say(env_, "configuration reloaded: users, tokens, certificates, prices, attainable shares, jobs file, models, groups, families, findings, retention, query limits, "
+    say(env_, "configuration reloaded: users, tokens, certificates, prices, attainable shares, jobs file, models, groups, families, findings, receivers of findings, retention, query limits, "
                "scrape targets");
   }
 
@@ -439,6 +445,7 @@ class Service {
   std::unique_ptr<Telling> telling_;
   std::unique_ptr<AuditRounds> auditing_;
   std::unique_ptr<FindingService> findings_;
+  std::unique_ptr<FindingNews> news_;
   std::unique_ptr<FindingRounds> looking_;
   std::unique_ptr<Routes> routes_;
   std::unique_ptr<Delivery> delivery_;

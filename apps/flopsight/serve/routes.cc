@@ -182,6 +182,7 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
     if (telling_) inputs.telling = telling_();
     if (auditing_) inputs.auditing = auditing_();
     count_findings(inputs);
+    if (receivers_) inputs.receivers = receivers_();
     if (const auto models = jobs_.book().models_total(); models.ok()) inputs.models_told = *models;
     if (const auto counts = jobs_.book().counts(); counts.ok()) std::tie(inputs.jobs_told, inputs.steps_reported) = *counts;
     {

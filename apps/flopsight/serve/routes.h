@@ -47,6 +47,7 @@ class Routes {
     findings_ = findings;
     looking_ = std::move(health);
   }
+  void set_receivers(std::function<std::vector<ReceiverHealth>()> receivers) { receivers_ = std::move(receivers); }
   // Called with each job whose model was told; before the first request.
   void set_model_told(std::function<void(const samples::Holder&)> model_told) { model_told_ = std::move(model_told); }
   // New settings from the next request on.
@@ -98,6 +99,7 @@ class Routes {
   std::function<AuditingHealth()> auditing_;
   FindingService* findings_ = nullptr;
   std::function<FindingHealth()> looking_;
+  std::function<std::vector<ReceiverHealth>()> receivers_;
   std::function<void(const samples::Holder&)> model_told_;
   mutable std::mutex mutex_;
   std::shared_ptr<const RouteSettings> settings_;

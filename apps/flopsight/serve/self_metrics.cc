@@ -1,6 +1,7 @@
 #include "serve/self_metrics.h"
 
 #include <cmath>
+#include <functional>
 
 #include "exposition_page.h"
 
@@ -150,6 +151,37 @@ void add_engine(ExpositionPage& page, const Ingest& ingest) {
   page.one("flopsight_engine_failures_total", "counter", "attempts to send that have to be made again", n(h->failures));
 }
 
+// Each family with a sample for every receiver.
+void add_receivers(ExpositionPage& page, const std::vector<ReceiverHealth>& receivers) {
+  if (receivers.empty()) return;
+  const auto labels = [](const ReceiverHealth& r) { return label("receiver", r.name) + label("type", type_name(r.type)); };
+  const auto family = [&](std::string_view name, std::string_view type, std::string_view help, const std::function<double(const ReceiverHealth&)>& value) {
+    page.family(name, type, help);
+    for (const ReceiverHealth& r : receivers) page.sample(value(r), joined(labels(r)));
+  };
+  const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
+  family("flopsight_notify_up", "gauge", "1: the last message to the receiver was taken, or there was none; 0: it failed and is sent again",
+         [](const ReceiverHealth& r) { return r.failures_in_a_row == 0 ? 1 : 0; });
+  family("flopsight_notify_messages_total", "counter", "messages that were taken; of a command, runs that ended with 0", [&](const ReceiverHealth& r) { return n(r.taken); });
+  family("flopsight_notify_failures_total", "counter", "attempts that failed and are made again", [&](const ReceiverHealth& r) { return n(r.failed); });
+  family("flopsight_notify_waiting_findings", "gauge", "findings that the receiver is to be told of now", [&](const ReceiverHealth& r) { return n(r.waiting); });
+  family("flopsight_notify_given_up_findings_total", "counter", "changes of findings that the receiver would not be told of", [&](const ReceiverHealth& r) { return n(r.given_up); });
+  page.family("flopsight_notify_findings_total", "counter", "changes of findings that were told, by what happened");
+  for (const ReceiverHealth& r : receivers) {
+    for (std::size_t i = 0; i < r.told.size(); ++i) {
+      if (r.told[i] > 0) page.sample(n(r.told[i]), joined(labels(r) + label("transition", telling_name(static_cast<notify::Telling>(i)))));
+    }
+  }
+  page.family("flopsight_notify_command_exits_total", "counter", "runs of a command that came to their end, by exit code");
+  for (const ReceiverHealth& r : receivers) {
+    for (const auto& [code, runs] : r.exits) page.sample(n(runs), joined(labels(r) + label("code", std::to_string(code))));
+  }
+  page.family("flopsight_notify_last_success_timestamp_seconds", "gauge", "when a message was taken last, in Unix seconds");
+  for (const ReceiverHealth& r : receivers) {
+    if (r.last_taken) page.sample(static_cast<double>(r.last_taken->unix_milliseconds) / 1000, joined(labels(r)));
+  }
+}
+
 }  // namespace
 
 std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
@@ -160,6 +192,7 @@ std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, cons
   add_auditing(page, in, caller);
   add_findings(page, in, caller);
   add_engine(page, ingest);
+  add_receivers(page, in.receivers);
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
   page.one("flopsight_http_connections", "gauge", "open connections", n(in.server.connections_open));
   page.one("flopsight_http_requests_total", "counter", "requests", n(in.server.requests_total));

@@ -10,6 +10,7 @@
 #include "serve/access.h"
 #include "serve/ingest.h"
 #include "net/http_server.h"
+#include "serve/receiver_health.h"
 #include "serve/slurm_poller.h"
 
 namespace flopsight::app {
@@ -58,6 +59,7 @@ struct SelfMetricsInputs {
   std::optional<FindingHealth> looking;         // none: findings are not kept
   std::vector<findings::Count> finding_counts;  // of all that are kept
   std::uint64_t silences = 0;
+  std::vector<ReceiverHealth> receivers;
   std::uint64_t models_told = 0;     // in the book
   std::uint64_t jobs_told = 0;       // in the book
   std::uint64_t steps_reported = 0;  // in the book

@@ -23,6 +23,7 @@ struct Row {
   Setter set;
   Getter get;
   std::vector<std::string> Config::*items = nullptr;  // of a list
+  base::Status (*read)(Config&, const base::yaml::Value&, const std::string& path) = nullptr;  // of what is no text
 };
 
 constexpr std::string_view kDuration = "a duration such as 15s or 7d";
@@ -199,6 +200,23 @@ std::vector<Row> finding_rows() {
   };
 }
 
+base::Status read_receivers(Config& config, const base::yaml::Value& value, const std::string& path) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(config.notify_receivers, notify::parse_receivers(value, path));
+  return {};
+}
+
+std::vector<Row> notify_rows() {
+  Row receivers{{"notify.receivers", "a list, in the file only (docs/notifications.md)", "who is told of findings: Alertmanagers, webhooks, commands"},
+                [](Config&, const std::string&) { return false; },
+                [](const Config&) { return std::string(); }};
+  receivers.info.is_in_file_only = true;
+  receivers.read = read_receivers;
+  return {
+      text("notify.external-url", &Config::notify_external_url, "http:// or https://", "where people reach this service; without it messages have no links"),
+      std::move(receivers),
+  };
+}
+
 std::vector<Row> other_rows() {
   return {
       text("rules", &Config::rules, "a file", "attribution rules (docs/attribution.md)"),
@@ -245,7 +263,7 @@ const std::vector<Row>& rows() {
     const auto at = std::find_if(all.begin(), all.end(), [](const Row& row) { return row.info.key == "rollup.slot"; });
     const std::vector<Row> slurm = slurm_rows();
     all.insert(at, slurm.begin(), slurm.end());
-    for (std::vector<Row> more : {engine_rows(), finding_rows(), other_rows()}) std::move(more.begin(), more.end(), std::back_inserter(all));
+    for (std::vector<Row> more : {engine_rows(), finding_rows(), notify_rows(), other_rows()}) std::move(more.begin(), more.end(), std::back_inserter(all));
     return all;
   }();
   return kRows;
@@ -260,6 +278,7 @@ struct Found {
   std::string key;
   std::string text;
   int line = 0;
+  const base::yaml::Value* value = nullptr;  // of what is no text; borrowed
 };
 
 base::Error mistake(const std::string& where, const std::string& what) {
@@ -279,6 +298,10 @@ base::Status flatten(const base::yaml::Value& value, const std::string& prefix, 
       if (field.kind == base::yaml::Kind::kNull) continue;
       if (field.kind != base::yaml::Kind::kMap) return mistake(where, key + ": expected keys under it");
       FLOPSIGHT_RETURN_IF_ERROR(flatten(field, key, path, found));
+      continue;
+    }
+    if (row->read != nullptr) {
+      found.push_back({key, "", field.line, &field});
       continue;
     }
     if (row->info.is_list && field.kind == base::yaml::Kind::kList) {
@@ -337,6 +360,10 @@ base::Result<ServeConfig> read_config(const std::string& path, const std::vector
     std::vector<Found> found;
     FLOPSIGHT_RETURN_IF_ERROR(flatten(root, "", path, found));
     for (const Found& f : found) {
+      if (f.value != nullptr) {
+        FLOPSIGHT_RETURN_IF_ERROR(find_row(f.key)->read(config, *f.value, path));
+        continue;
+      }
       FLOPSIGHT_RETURN_IF_ERROR(apply(config, path + ":" + std::to_string(f.line), f.key, f.text));
     }
   }
@@ -363,6 +390,11 @@ std::string configuration_markdown() {
     const std::string value = row.get(defaults);
     out += "| `" + std::string(row.info.key) + "` | " + (value.empty() ? "" : "`" + value + "`") + " | " +
            std::string(row.info.expected) + " | " + std::string(row.info.meaning) + " |\n";
+  }
+  out += "\n## A receiver of findings\n\nAn item of `notify.receivers` ([notifications.md](notifications.md)). Lists may be one text where they have one item.\n\n"
+         "| key | of | expected | meaning |\n| --- | --- | --- | --- |\n";
+  for (const notify::ReceiverKey& key : notify::receiver_keys()) {
+    out += "| `" + std::string(key.key) + "` | " + std::string(key.of.empty() ? "all" : key.of) + " | " + std::string(key.expected) + " | " + std::string(key.meaning) + " |\n";
   }
   return out;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "notify/receiver.h"
 #include "units/units.h"
 
 namespace flopsight::app {
@@ -107,6 +108,8 @@ struct ServeConfig {
   std::vector<std::string> families_ignore;
   std::vector<std::string> mfu_known_wrong;
   bool metrics_per_gpu = true;
+  std::string notify_external_url;
+  std::vector<notify::Receiver> notify_receivers;
 
   std::uint64_t limits_body_bytes = 32 << 20;
   std::uint64_t limits_bodies_bytes = 512 << 20;
@@ -133,6 +136,7 @@ struct SettingInfo {
   std::string_view meaning;
   bool is_list = false;
   bool is_flag = false;  // yes or no
+  bool is_in_file_only = false;  // more than a text: no flag
 };
 const std::vector<SettingInfo>& settings();
 

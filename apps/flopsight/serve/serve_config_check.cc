@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "base/zone.h"
 #include "findings/record.h"
+#include "serve/notify_channel.h"
 #include "serve/serve_config.h"
 
 namespace flopsight::app {
@@ -102,6 +103,15 @@ base::Status check_findings(const ServeConfig& c) {
   return {};
 }
 
+base::Status check_notify(const ServeConfig& c) {
+  const std::string& url = c.notify_external_url;
+  if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://")) {
+    return base::Error{base::ErrorCode::kInvalid, "notify.external-url: found \"" + base::printable(url, 80) + "\", expected http:// or https://"};
+  }
+  for (const notify::Receiver& receiver : c.notify_receivers) FLOPSIGHT_RETURN_IF_ERROR(check_receiver(receiver));
+  return {};
+}
+
 }  // namespace
 
 std::optional<ListenAddress> parse_listen(std::string_view text) {
@@ -146,6 +156,7 @@ base::Status check_config(const ServeConfig& c) {
   FLOPSIGHT_RETURN_IF_ERROR(check_scrape_access(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_slurm(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_engine(c));
+  FLOPSIGHT_RETURN_IF_ERROR(check_notify(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_findings(c));
   for (const std::string& path : {c.web_config, c.tokens_file, c.rules, c.gpu_catalog, c.prices, c.attainable, c.jobs, c.slurm_rest_token_file,
                                   c.training_logs, c.training_metrics, c.scrape_bearer_token_file,

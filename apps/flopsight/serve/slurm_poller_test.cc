@@ -123,6 +123,27 @@ TEST(ChildProcess, output_ends_at_its_limit) {
   EXPECT_EQ(over.error().code, base::ErrorCode::kLimit);
 }
 
+TEST(ChildProcess, what_passes_the_limit_may_be_dropped_and_how_it_ended_is_said) {
+  ChildOptions options;
+  options.output_bytes_max = 1'000;
+  options.drop_excess_output = true;
+  options.input = std::string(200'000, 'x');
+  const auto end = run_child_to_end({"sh", "-c", "cat; echo why >&2; exit 7"}, options);
+  ASSERT_TRUE(end.ok()) << end.error().message;
+  EXPECT_EQ(end->output, std::string(1'000, 'x'));
+  EXPECT_EQ(end->complaint, "why");
+  EXPECT_EQ(end->exit_code, 7);
+  EXPECT_EQ(run_child_to_end({"sh", "-c", "kill -9 $$"}, {})->exit_code, 128 + 9);
+}
+
+TEST(ChildProcess, gets_only_the_names_of_the_environment_that_are_listed) {
+  setenv("FLOPSIGHT_TEST_SECRET", "secret", 1);
+  ChildOptions options;
+  options.inherited = std::vector<std::string>{"PATH"};
+  options.environment = {{"OWN", "yes"}};
+  EXPECT_THAT(run_child({"env"}, options).value(), AllOf(HasSubstr("PATH="), HasSubstr("OWN=yes"), ::testing::Not(HasSubstr("secret"))));
+}
+
 TEST(ChildProcess, a_stop_ends_the_waiting) {
   const std::atomic<bool> stop = true;
   ChildOptions options;

@@ -1,5 +1,6 @@
 #pragma once
-// Whether bytes are UTF-8 by the letter, and how many are: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Whether bytes are UTF-8 by the letter, and how many are: no overlong forms, no surrogates, nothing above U+10FFFF; and what to make of such
+// that are not.
 // Threads: pure functions.
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace flopsight::wire {
+namespace flopsight::base {
 
 // Bytes before the first that is not UTF-8; all of them where there is none.
 inline std::size_t utf8_bytes(std::string_view text) {
@@ -44,6 +45,8 @@ inline std::size_t utf8_bytes(std::string_view text) {
   return at;
 }
 
+inline bool is_utf8(std::string_view text) { return utf8_bytes(text) == text.size(); }
+
 // What is said of a text that is_utf8() denies: "a byte 0xff that is not UTF-8, expected text in UTF-8".
 inline std::string not_utf8_text(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -51,6 +54,16 @@ inline std::string not_utf8_text(std::string_view text) {
   return std::string("a byte 0x") + kDigits[byte >> 4] + kDigits[byte & 15] + " that is not UTF-8, expected text in UTF-8";
 }
 
-inline bool is_utf8(std::string_view text) { return utf8_bytes(text) == text.size(); }
+// The text with a '?' for every byte that is part of no character.
+inline std::string as_utf8(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t good = utf8_bytes(text);
+    out += text.substr(0, good);
+    if (good == text.size()) return out;
+    out += '?';
+    text.remove_prefix(good + 1);
+  }
+}
 
-}  // namespace flopsight::wire
+}  // namespace flopsight::base
