@@ -42,6 +42,8 @@ TEST(CommandLine, a_name_with_escape_codes_and_newlines_is_one_line_of_plain_tex
       {"tune", "verify", "--record", evil, "--list"},
       {"validate", "--simulated", "--gpu", evil},
       {"rules", "--gpu-catalog", evil, "--out", "/nowhere/x"},
+      {"findings", "list", "--store", evil},
+      {"notify", "test", "--config", evil},
       {"docs", evil},
       {"report", "--format", evil, "--file", "x"},
       {"report", "--step", evil, "--file", "x"},

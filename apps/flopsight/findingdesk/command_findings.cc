@@ -5,11 +5,11 @@
 #include <ostream>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "findingdesk/finding_desk.h"
 #include "findingdesk/findings_table.h"
 #include "findings/act.h"
 #include "findings/record_json.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -20,10 +20,7 @@ using base::json::Object;
 using base::json::Value;
 using findings::Record;
 
-int fail(const base::Error& error, const Env& env) {
-  env.err << "flopsight findings: " << base::printable(error.message, 2'000) << "\n";
-  return kExitUsage;
-}
+int fail(const base::Error& error, const Env& env) { return fail(env, "findings", error); }
 
 std::string author_of(const FindingsArguments& a) {
   if (!a.author.empty()) return a.author;
@@ -58,9 +55,7 @@ int run_list(FindingDesk& desk, const FindingsArguments& a, const Env& env) {
       env.out << base::json::dump(Object{{"findings", std::move(list)}, {"findings_total", page->records_total}}) << "\n";
     }
   }
-  if (page->records_total > page->records.size()) {
-    env.err << "flopsight findings: " << page->records_total - page->records.size() << " more; see --limit\n";
-  }
+  if (page->records_total > page->records.size()) env.err << error_line("findings", std::to_string(page->records_total - page->records.size()) + " more; see --limit");
   return *failure ? kExitFailure : kExitDone;
 }
 

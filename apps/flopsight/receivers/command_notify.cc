@@ -9,6 +9,7 @@
 #include "notify/words.h"
 #include "serve/notify_channel.h"
 #include "serve/serve_config.h"
+#include "error_line.h"
 
 namespace flopsight::app {
 namespace {
@@ -41,10 +42,7 @@ base::Result<ServeConfig> settings_of(const NotifyArguments& arguments) {
 int run_notify(const NotifyArguments& arguments, const Env& env) {
   std::signal(SIGPIPE, SIG_IGN);
   const base::Result<ServeConfig> config = settings_of(arguments);
-  if (!config.ok()) {
-    env.err << "flopsight notify: " << base::printable(config.error().message, 2'000) << "\n";
-    return kExitUsage;
-  }
+  if (!config.ok()) return fail(env, "notify", config.error());
   const findings::Record record = test_finding(arguments, env.now());
   const notify::Due due[] = {{&record, notify::Telling::kOpened}};
   bool is_failed = false;
