@@ -198,7 +198,7 @@ class Others(unittest.TestCase):
         with Service("--rollup-late", "1s") as service:
             send(service, "steady", hours=12)
             self.assertEqual(findings(service), [])
-            self.assertGreater(service.metric("flopsight_findings_minutes_total"), 600)
+            self.assertGreater(service.metric("flopsight_findings_rounds_total"), 600)
 
 
 class Access(unittest.TestCase):

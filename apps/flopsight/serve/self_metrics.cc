@@ -83,7 +83,7 @@ void add_findings(ExpositionPage& page, const SelfMetricsInputs& in, const Calle
     page.one("flopsight_findings_lag_seconds", "gauge", "from the end of the last minute that was looked at for findings until now",
              (in.now - *looking.looked_until).value);
   }
-  page.one("flopsight_findings_minutes_total", "counter", "minutes of data that were looked at", n(looking.minutes));
+  page.one("flopsight_findings_rounds_total", "counter", "minutes of data that were looked at", n(looking.minutes));
   page.one("flopsight_findings_failures_total", "counter", "times that a minute could not be read, or a finding not be written", n(looking.failures));
   page.one("flopsight_findings_minute_last_seconds", "gauge", "what the last minute took, reading apart", looking.minute_last_seconds);
   page.one("flopsight_findings_jobs_watched", "gauge", "jobs that are watched", n(looking.jobs_watched));
