@@ -1,8 +1,6 @@
 // Transformers of the GPT-2 line: LayerNorm with biases, two matrices of 4 x hidden, learned positions.
 #include "flops/family_internal.h"
 
-#include <algorithm>
-
 namespace flopsight::flops {
 namespace {
 
@@ -11,13 +9,6 @@ struct Classic {
   bool bias = true;
   std::uint64_t positions = 0;  // learned
 };
-
-void finish_shape(Keys& keys, std::string_view heads_key, Shape& s) {
-  if (s.hidden_size % s.heads != 0) keys.wrong(heads_key, "a divisor of the width " + std::to_string(s.hidden_size));
-  s.head_dim = std::max<std::uint64_t>(1, s.hidden_size / s.heads);
-  if (s.kv_heads == 0) s.kv_heads = s.heads;
-  s.gated = false;
-}
 
 void add_blocks(Builder& builder, const Classic& c) {
   const Shape& s = builder.model.shape;
@@ -37,15 +28,9 @@ void add_blocks(Builder& builder, const Classic& c) {
 
 void read_gpt2(Keys& keys, Builder& builder) {
   Shape& s = builder.model.shape;
-  s.hidden_size = keys.count("n_embd");
-  s.blocks = keys.count("n_layer", kBlocksMax);
-  s.heads = keys.count("n_head");
-  s.vocab_size = keys.count("vocab_size");
-  s.positions_max = keys.count("n_positions");
-  s.intermediate_size = keys.count_or("n_inner", 4 * s.hidden_size);
-  s.tied = keys.flag_or("tie_word_embeddings", true);
-  keys.known({"activation_function", "n_ctx", "reorder_and_upcast_attn"});
-  finish_shape(keys, "n_head", s);
+  read_gpt_sizes(keys, s, true);
+  split_width(keys, "n_head", s);
+  s.gated = false;
   add_blocks(builder, {2, true, s.positions_max});
 }
 
@@ -85,7 +70,8 @@ void read_mpt(Keys& keys, Builder& builder) {
     if (a.has("sliding_window_size") && a.number_or("sliding_window_size", -1, -1, 1e9) != -1) a.wrong("sliding_window_size", "-1");
     keys.finish_part(a, "mpt");
   }
-  finish_shape(keys, "n_heads", s);
+  split_width(keys, "n_heads", s);
+  s.gated = false;
   add_blocks(builder, {bias ? std::uint64_t{2} : 1, bias, learned ? s.positions_max : 0});
 }
 

@@ -35,24 +35,6 @@ void add_blocks(Builder& builder, const Norming& n, const std::vector<MaskOfBloc
   }
 }
 
-void split_width(Keys& keys, std::string_view heads_key, Shape& s) {
-  if (s.hidden_size % s.heads != 0) keys.wrong(heads_key, "a divisor of the width " + std::to_string(s.hidden_size));
-  s.head_dim = std::max<std::uint64_t>(1, s.hidden_size / s.heads);
-  if (s.kv_heads == 0) s.kv_heads = s.heads;
-}
-
-// GPT-2's names of the sizes.
-void read_gpt_sizes(Keys& keys, Shape& s, bool tied) {
-  s.hidden_size = keys.count("n_embd");
-  s.blocks = keys.count("n_layer", kBlocksMax);
-  s.heads = keys.count("n_head");
-  s.vocab_size = keys.count("vocab_size");
-  s.positions_max = keys.count("n_positions");
-  s.intermediate_size = keys.count_or("n_inner", 4 * s.hidden_size);
-  s.tied = keys.flag_or("tie_word_embeddings", tied);
-  keys.known({"activation_function", "n_ctx", "reorder_and_upcast_attn"});
-}
-
 }  // namespace
 
 // OPT (arXiv 2205.01068): two more learned positions than max_position_embeddings.

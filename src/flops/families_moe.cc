@@ -62,23 +62,34 @@ void read_qwen_moe(Keys& keys, Builder& builder, bool shared, bool third) {
   add_head(builder);
 }
 
+// One window for all blocks, or none.
+MaskOfBlock window_of(Keys& keys) {
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  return window > 0 ? MaskOfBlock{Mask::kWindow, window} : MaskOfBlock{};
+}
+
+MoeShape mixtral_experts(Keys& keys, Shape& s, std::uint64_t norm_vectors) {
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_local_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
+  moe.norms = {1, s.hidden_size, norm_vectors};
+  check_top_k(keys, "num_experts_per_tok", moe);
+  return moe;
+}
+
 }  // namespace
 
 void read_mixtral(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   Shape& s = builder.model.shape;
   keys.known({"hidden_act", "router_jitter_noise"});
-  const std::uint64_t window = keys.count_or("sliding_window", 0);
-  MoeShape moe;
-  moe.hidden = s.hidden_size;
-  moe.experts = keys.count("num_local_experts", kExpertsMax);
-  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
-  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
-  moe.norms = {1, s.hidden_size};
-  check_top_k(keys, "num_experts_per_tok", moe);
+  const MaskOfBlock mask = window_of(keys);
+  const MoeShape moe = mixtral_experts(keys, s, 1);
   add_embedding(builder);
   for (std::uint64_t i = 0; i < s.blocks; ++i) {
-    builder.add(attention_layer(attention_of(s, window > 0 ? MaskOfBlock{Mask::kWindow, window} : MaskOfBlock{}, 1)));
+    builder.add(attention_layer(attention_of(s, mask, 1)));
     builder.add(moe_layer(moe));
   }
   add_head(builder);
@@ -249,8 +260,7 @@ void read_dbrx(Keys& keys, Builder& builder) {
   s.vocab_size = keys.count("vocab_size");
   s.positions_max = keys.count("max_seq_len");
   s.tied = keys.flag_or("tie_word_embeddings", false);
-  if (s.hidden_size % s.heads != 0) keys.wrong("n_heads", "a divisor of d_model " + std::to_string(s.hidden_size));
-  s.head_dim = std::max<std::uint64_t>(1, s.hidden_size / s.heads);
+  split_width(keys, "n_heads", s);
   const base::json::Object* attention = keys.object("attn_config");
   const base::json::Object* experts = keys.object("ffn_config");
   if (attention == nullptr) keys.wrong("attn_config", "an object with kv_n_heads");
@@ -283,15 +293,9 @@ void read_phimoe(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   Shape& s = builder.model.shape;
   keys.known({"hidden_act", "router_jitter_noise", "input_jitter_noise"});
-  const std::uint64_t window = keys.count_or("sliding_window", 0);
-  MoeShape moe;
-  moe.hidden = s.hidden_size;
-  moe.experts = keys.count("num_local_experts", kExpertsMax);
-  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
-  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
-  moe.norms = {1, s.hidden_size, 2};
-  check_top_k(keys, "num_experts_per_tok", moe);
-  AttentionShape a = attention_of(s, window > 0 ? MaskOfBlock{Mask::kWindow, window} : MaskOfBlock{}, 1, 2);
+  const MaskOfBlock mask = window_of(keys);
+  const MoeShape moe = mixtral_experts(keys, s, 2);
+  AttentionShape a = attention_of(s, mask, 1, 2);
   a.bias_qkv = a.bias_out = keys.flag_or("attention_bias", false);
   const bool head_bias = keys.flag_or("lm_head_bias", false);
   add_embedding(builder);

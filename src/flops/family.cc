@@ -119,6 +119,23 @@ MlpShape mlp_of(const Shape& shape, std::uint64_t intermediate, bool gated, std:
   return m;
 }
 
+void split_width(Keys& keys, std::string_view heads_key, Shape& shape) {
+  if (shape.hidden_size % shape.heads != 0) keys.wrong(heads_key, "a divisor of the width " + std::to_string(shape.hidden_size));
+  shape.head_dim = std::max<std::uint64_t>(1, shape.hidden_size / shape.heads);
+  if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+}
+
+void read_gpt_sizes(Keys& keys, Shape& shape, bool tied) {
+  shape.hidden_size = keys.count("n_embd");
+  shape.blocks = keys.count("n_layer", kBlocksMax);
+  shape.heads = keys.count("n_head");
+  shape.vocab_size = keys.count("vocab_size");
+  shape.positions_max = keys.count("n_positions");
+  shape.intermediate_size = keys.count_or("n_inner", 4 * shape.hidden_size);
+  shape.tied = keys.flag_or("tie_word_embeddings", tied);
+  keys.known({"activation_function", "n_ctx", "reorder_and_upcast_attn"});
+}
+
 void add_embedding(Builder& builder, std::uint64_t positions) {
   const Shape& s = builder.model.shape;
   builder.add(embedding_layer(s.vocab_size, s.hidden_size, positions));

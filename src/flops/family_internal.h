@@ -59,6 +59,11 @@ std::vector<MaskOfBlock> same_masks(std::uint64_t blocks, MaskOfBlock mask = {})
 AttentionShape attention_of(const Shape& shape, const MaskOfBlock& mask, std::uint64_t norms, std::uint64_t vectors_each = 1);
 MlpShape mlp_of(const Shape& shape, std::uint64_t intermediate, bool gated, std::uint64_t norms, std::uint64_t vectors_each = 1);
 
+// The size of a head from the width, and as many heads of keys as of queries where the configuration says nothing else.
+void split_width(Keys& keys, std::string_view heads_key, Shape& shape);
+// GPT-2's names of the sizes, and its keys that change nothing; `tied` where tie_word_embeddings is missing.
+void read_gpt_sizes(Keys& keys, Shape& shape, bool tied);
+
 // Embedding before the blocks, final norm and head after.
 void add_embedding(Builder& builder, std::uint64_t positions = 0);
 void add_head(Builder& builder, std::uint64_t vectors_each = 1, bool bias = false);
