@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/csv.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "views/text_table.h"
@@ -32,17 +33,6 @@ std::string matchers(const findings::Silence& silence) {
   std::string out;
   for (const findings::Matcher& matcher : silence.matchers) out += (out.empty() ? "" : " ") + matcher.name + "=" + matcher.pattern;
   return base::printable(out);
-}
-
-void add_csv(std::string& out, std::string_view value, bool is_last = false) {
-  const bool plain = value.find_first_of(",\"\r\n") == std::string_view::npos;
-  if (!plain) out += '"';
-  for (const char c : value) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  if (!plain) out += '"';
-  out += is_last ? '\n' : ',';
 }
 
 // Blocks of eight heights, from nothing to the highest.
@@ -79,17 +69,33 @@ std::string findings_table(std::span<const Record> records) {
 std::string findings_csv(std::span<const Record> records) {
   std::string out =
       "id,kind,severity,state,silenced,data_quality,job,namespace,user,team,host,gpu,gpu_model,first,last,opened,resolved,acknowledged_by,cost_gpu_hours,"
-      "cost_usd,text\n";
+      "cost_usd,text,simulated\n";
+  const auto flag = [](bool is_so) { return std::string(is_so ? "true" : "false"); };
   for (const Record& record : records) {
-    for (const std::string& value :
-         {record.id, record.kind, std::string(detect::severity_name(record.severity)), std::string(findings::state_name(record.state)),
-          std::string(record.silenced ? "true" : "false"), std::string(record.data_quality ? "true" : "false"), record.job, record.holder.name_space,
-          record.holder.user, record.holder.team, record.host, record.gpu, record.gpu_model, units::to_rfc3339(record.first), units::to_rfc3339(record.last),
-          units::to_rfc3339(record.opened), record.resolved ? units::to_rfc3339(*record.resolved) : "", record.acknowledged_by,
-          record.cost ? base::json::number_text(record.cost->value) : "", record.cost_usd ? base::json::number_text(record.cost_usd->value) : ""}) {
-      add_csv(out, value);
-    }
-    add_csv(out, record.text, true);
+    const auto cells = {base::csv_cell(record.id),
+                        base::csv_cell(record.kind),
+                        std::string(detect::severity_name(record.severity)),
+                        std::string(findings::state_name(record.state)),
+                        flag(record.silenced),
+                        flag(record.data_quality),
+                        base::csv_cell(record.job),
+                        base::csv_cell(record.holder.name_space),
+                        base::csv_cell(record.holder.user),
+                        base::csv_cell(record.holder.team),
+                        base::csv_cell(record.host),
+                        base::csv_cell(record.gpu),
+                        base::csv_cell(record.gpu_model),
+                        units::to_rfc3339(record.first),
+                        units::to_rfc3339(record.last),
+                        units::to_rfc3339(record.opened),
+                        record.resolved ? units::to_rfc3339(*record.resolved) : std::string(),
+                        base::csv_cell(record.acknowledged_by),
+                        record.cost ? base::json::number_text(record.cost->value) : std::string(),
+                        record.cost_usd ? base::json::number_text(record.cost_usd->value) : std::string(),
+                        base::csv_cell(record.text),
+                        flag(record.simulated)};
+    for (const std::string& cell : cells) out += (&cell == cells.begin() ? "" : ",") + cell;
+    out += "\n";
   }
   return out;
 }

@@ -30,9 +30,10 @@ Record begin(std::string_view kind, const samples::Holder& holder) {
 
 }  // namespace
 
-Sighting sighting_of(const jobs::AuditFinding& audit) {
+Sighting sighting_of(const jobs::AuditFinding& audit, bool is_simulated) {
   Sighting out;
   out.record = begin(findings::kAuditKind, audit.holder);
+  out.record.simulated = is_simulated;
   out.record.first = audit.time;
   out.record.text = audit.verdict + ": " + audit.summary;
   out.record.action = "see the job's audit for the formula or peak to correct (docs/audit.md)";

@@ -12,8 +12,8 @@
 
 namespace flopsight::app {
 
-// Of an audit that found a discrepancy.
-findings::Sighting sighting_of(const jobs::AuditFinding& audit);
+// Of an audit that found a discrepancy; whether its job is of a fleet that does not exist.
+findings::Sighting sighting_of(const jobs::AuditFinding& audit, bool is_simulated);
 
 // Jobs that lost at least so many dollars in the day before `end`, against the reference of the waste account (docs/waste.md). Jobs without a
 // reference or a price are none.

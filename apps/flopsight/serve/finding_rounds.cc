@@ -155,7 +155,7 @@ void FindingRounds::look_beside(units::Instant start, units::Instant now) {
   std::erase_if(beside_, [](const Sighting& sighting) { return sighting.record.kind == findings::kAuditKind; });
   if (audits_ && !how_.watch.kinds_off.contains(std::string(findings::kAuditKind))) {
     for (const jobs::AuditFinding& audit : audits_()) {
-      if (audit.is_discrepancy()) beside_.push_back(sighting_of(audit));
+      if (audit.is_discrepancy()) beside_.push_back(sighting_of(audit, answers_.simulated));
     }
   }
   const bool is_waste_due = !waste_until_ || (start - *waste_until_).value >= kWasteSeconds || start < *waste_until_;

@@ -243,6 +243,18 @@ TEST_F(Rounds, a_discrepancy_of_an_audit_is_a_finding_until_it_is_mended) {
   EXPECT_EQ(all()[0].state, findings::State::kResolved);
 }
 
+TEST_F(Rounds, an_audit_of_a_simulated_fleet_says_so) {
+  ASSERT_EQ(write(Message().add(live::kSimulatedMetric, test::labels_of(0, ""), 1, 0)).status, 204);
+  std::vector<jobs::AuditFinding> audits(1);
+  audits[0].holder.job = "train";
+  audits[0].verdict = "over_reported";
+  audits[0].time = after(600);
+  rounds_->set_audits([&] { return audits; });
+  run_minutes(0, 20, kNothing);
+  ASSERT_EQ(kinds(), std::set<std::string>{"audit"});
+  EXPECT_TRUE(all()[0].simulated);
+}
+
 TEST_F(Rounds, waste_is_a_finding_where_it_costs_more_a_day_than_is_allowed_and_none_without_a_price) {
   FindingRoundOptions options;
   options.waste_usd_per_day = 10;
