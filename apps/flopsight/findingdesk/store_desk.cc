@@ -49,10 +49,7 @@ class StoreDesk : public FindingDesk {
   }
   Result<Record> act(const std::string& id, const std::string& what, const std::string& author, const std::string& note) override {
     FLOPSIGHT_RETURN_IF_ERROR(take());
-    const auto act = what == "acknowledge"     ? FindingService::Act::kAcknowledge
-                     : what == "unacknowledge" ? FindingService::Act::kUnacknowledge
-                                               : FindingService::Act::kResolve;
-    return service_->act(act, id, author, note, now_).within(base::printable(id, 60));
+    return service_->act(FindingService::act_of(what), id, author, note, now_).within(base::printable(id, 60));
   }
   Result<std::vector<findings::Silence>> silences() override {
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<findings::Ledger> ledger, read());

@@ -21,7 +21,15 @@ std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& numbers,
   return numbers.emplace(name, static_cast<std::uint32_t>(numbers.size())).first->second;
 }
 
+std::optional<std::uint32_t> find_number(const std::unordered_map<std::string, std::uint32_t>& numbers, const std::string& name) {
+  const auto at = numbers.find(name);
+  return at == numbers.end() ? std::nullopt : std::optional(at->second);
+}
+
 }  // namespace
+
+std::optional<std::uint32_t> MinuteReader::gpu_number(const std::string& name) const { return find_number(gpu_numbers_, name); }
+std::optional<std::uint32_t> MinuteReader::job_number(const std::string& id) const { return find_number(job_numbers_, id); }
 
 base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<GpuCell>& cells) {
   std::vector<store::GpuId> unknown;
@@ -149,8 +157,8 @@ Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const A
 }
 
 Result<std::vector<detect::MinutePoint>> MinuteReader::course(store::Store& store, const Job& job, units::Window window) const {
-  const auto number = job_numbers_.find(job.id);
-  const auto ids = number == job_numbers_.end() ? ids_of_job_.end() : ids_of_job_.find(number->second);
+  const auto number = job_number(job.id);
+  const auto ids = number ? ids_of_job_.find(*number) : ids_of_job_.end();
   if (ids == ids_of_job_.end()) return std::vector<detect::MinutePoint>();
   std::map<units::Instant, Cell> minutes;
   for (const store::JobId id : ids->second) {

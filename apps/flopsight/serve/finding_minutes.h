@@ -64,6 +64,9 @@ class MinuteReader {
 
   const std::vector<Gpu>& gpus() const { return gpus_; }
   const std::vector<Job>& jobs() const { return jobs_; }
+  // By name and by id; nothing for what no minute had yet.
+  std::optional<std::uint32_t> gpu_number(const std::string& name) const;
+  std::optional<std::uint32_t> job_number(const std::string& id) const;
   const std::vector<std::string>& gpu_names() const { return gpu_names_; }
   const std::vector<std::string>& host_names() const { return host_names_; }
 

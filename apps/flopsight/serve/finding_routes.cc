@@ -111,10 +111,7 @@ ServerResponse Routes::act(const ServerRequest& request, const Caller& caller) {
   const auto [id, what] = split_path(request.path, kFindings);
   const auto told = findings::act_from_told(request.body);
   if (!told.ok()) return failed(400, told.error().message);
-  const auto act = what == "/acknowledge"     ? FindingService::Act::kAcknowledge
-                   : what == "/unacknowledge" ? FindingService::Act::kUnacknowledge
-                                              : FindingService::Act::kResolve;
-  const auto record = findings_->act(act, id, author_of(*current()->access, caller, told->author), told->note, now_());
+  const auto record = findings_->act(FindingService::act_of(what.substr(1)), id, author_of(*current()->access, caller, told->author), told->note, now_());
   if (record.ok()) return json(base::json::dump(findings::record_json(*record), 0) + "\n");
   // It is there, and not in a state for this.
   if (record.error().code == base::ErrorCode::kInvalid) return failed(409, record.error().message);

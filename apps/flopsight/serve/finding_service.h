@@ -41,6 +41,8 @@ class FindingService {
   base::Status forget(units::Instant before) { return ledger_->forget(before); }
 
   enum class Act { kAcknowledge, kUnacknowledge, kResolve };
+  // Of the word in a path or a command: "acknowledge", "unacknowledge" or "resolve".
+  static Act act_of(std::string_view word) { return word == "acknowledge" ? Act::kAcknowledge : word == "unacknowledge" ? Act::kUnacknowledge : Act::kResolve; }
   base::Result<findings::Record> act(Act act, std::string_view id, std::string_view author, std::string_view note, units::Instant now);
   base::Status add_silence(const findings::Silence& silence, units::Instant now);
   base::Status remove_silence(std::string_view id, units::Instant now);

@@ -44,18 +44,18 @@ void FindingWatch::warm(std::uint32_t job, units::Instant minute, std::span<cons
 
 void FindingWatch::name_owner(const Finding& finding, findings::Record& record, std::vector<std::uint32_t>& gpus) const {
   const std::vector<MinuteReader::Gpu>& all = names_.gpus();
-  if (const auto gpu = gpu_numbers_.find(finding.gpu); !finding.gpu.empty() && gpu != gpu_numbers_.end()) {
-    gpus = {gpu->second};
-    record.host = all[gpu->second].host;
+  if (const auto gpu = names_.gpu_number(finding.gpu); !finding.gpu.empty() && gpu) {
+    gpus = {*gpu};
+    record.host = all[*gpu].host;
   } else if (const auto host = gpus_of_host_.find(finding.host); !finding.host.empty() && host != gpus_of_host_.end()) {
     gpus = host->second;
   }
   if (!finding.job.empty()) {
-    const auto job = job_numbers_.find(finding.job);
-    if (job == job_numbers_.end()) return;
+    const auto job = names_.job_number(finding.job);
+    if (!job) return;
     record.job = finding.job;
-    record.holder = names_.jobs()[job->second].holder;
-    if (gpus.empty()) gpus = gpus_of_job_.at(job->second);
+    record.holder = names_.jobs()[*job].holder;
+    if (gpus.empty()) gpus = gpus_of_job_.at(*job);
     return;
   }
   // Of a GPU or host: the job that has it, where that is one.
@@ -99,8 +99,8 @@ std::map<std::uint32_t, std::vector<Finding>> FindingWatch::by_job(const std::ve
   std::map<std::uint32_t, std::vector<Finding>> out;
   const std::vector<MinuteReader::Gpu>& all = names_.gpus();
   for (const Finding& fault : faults) {
-    if (const auto gpu = gpu_numbers_.find(fault.gpu); !fault.gpu.empty() && gpu != gpu_numbers_.end()) {
-      if (all[gpu->second].has_job) out[all[gpu->second].job].push_back(fault);
+    if (const auto gpu = names_.gpu_number(fault.gpu); !fault.gpu.empty() && gpu) {
+      if (all[*gpu].has_job) out[all[*gpu].job].push_back(fault);
       continue;
     }
     const auto host = gpus_of_host_.find(fault.host);
@@ -149,10 +149,6 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
   gpus_of_host_.clear();
   const std::vector<MinuteReader::Gpu>& all = names_.gpus();
   for (const detect::GpuMinute& gpu : minute.gpus) gpus_of_host_[all[gpu.gpu].host].push_back(gpu.gpu);
-  for (std::uint32_t number = static_cast<std::uint32_t>(gpu_numbers_.size()); number < all.size(); ++number) gpu_numbers_[all[number].name] = number;
-  for (std::uint32_t number = static_cast<std::uint32_t>(job_numbers_.size()); number < names_.jobs().size(); ++number) {
-    job_numbers_[names_.jobs()[number].id] = number;
-  }
   const detect::SubjectNames subjects{names_.gpu_names(), names_.host_names()};
   faults_.add(minute.gpus);
   const std::vector<Finding> faults = faults_.findings(subjects);

@@ -72,8 +72,7 @@ class FindingWatch {
   detect::FaultDetector faults_;
   std::map<std::uint32_t, Watched> jobs_;
   std::map<std::string, std::deque<Level>> families_;
-  // Of the last minute: numbers by name, and which GPUs jobs and hosts have.
-  std::map<std::string, std::uint32_t, std::less<>> job_numbers_, gpu_numbers_;
+  // Of the last minute: which GPUs jobs and hosts have.
   std::map<std::uint32_t, std::vector<std::uint32_t>> gpus_of_job_;
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> gpus_of_host_;
   std::size_t unwatched_ = 0;
