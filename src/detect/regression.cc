@@ -28,6 +28,7 @@ constexpr int kDipMinutesMax = 60;
 constexpr std::size_t kDipsMax = 32;
 constexpr double kDipLastingFactor = 1.25;
 constexpr int kRecoveryBlocks = 3;
+constexpr std::size_t kHigherEndBlocks = 5;  // longer than an evaluation
 constexpr std::int64_t kOnsetBlocksMax = 24;  // a chart that has risen for longer does not keep the baseline back
 
 // The first of the values behind the split in two with the least squares. `margin` values at least on each side.
@@ -187,11 +188,21 @@ bool RegressionDetector::close_block() {
     if (blocks_.size() > kBlocksMax) blocks_.pop_front();
     set_baseline();
   }
-  if (options_.daily_load && !open_) day_[static_cast<std::size_t>(block_ % kBlocksPerDay)] = log_ofu;
+  blocks_seen_ = std::min(blocks_seen_ + 1, kBlocksMax);
+  learn_season(log_ofu);
   return called;
 }
 
-// The slow chart. What is behind the beginning of its rise is not in the baseline that it is measured by.
+// The season is without the level, or a level that changed today would be a change back tomorrow. While a chart rises it is not known which of
+// both it is, and yesterday's season stays.
+void RegressionDetector::learn_season(double log_ofu) {
+  if (!options_.daily_load || open_) return;
+  std::optional<double>& season = day_[static_cast<std::size_t>(block_ % kBlocksPerDay)];
+  if (!season) season = log_ofu;
+  else if (level_log_ && !higher_ && slow_.sum_log_ratio <= 0 && rise_.sum_log_ratio <= 0) season = log_ofu - *level_log_;
+}
+
+// The slow charts, of falls and of rises. What is behind the beginning of a chart's rise is not in the baseline that it is measured by.
 bool RegressionDetector::score_block(const Block& block) {
   if (!level_log_ || blocks_.size() < kSlowBlocksMin) return false;
   // A scatter from few medians is uncertain: it is taken as larger.
@@ -199,6 +210,10 @@ bool RegressionDetector::score_block(const Block& block) {
   const double allowance = std::max(options_.slow_allowance_log_ratio, 2 * scatter_here);
   const double threshold = std::max(options_.slow_threshold_log_ratio, 15 * scatter_here);
   const units::Instant start{block.number * kBlockMilliseconds};
+  if (!open_ && !higher_) {
+    rise_.add(std::clamp(block.ofu_log_ratio - *level_log_ - allowance, kTermMin, kSlowTermMax), start, block.number);
+    if (rise_.sum_log_ratio > threshold) begin_higher_level();
+  }
   slow_.add(std::clamp(*level_log_ - block.ofu_log_ratio - allowance, kTermMin, kSlowTermMax), start, block.number);
   if (slow_.sum_log_ratio <= threshold) return false;
   if (!mostly_works() || history_.empty()) {
@@ -209,6 +224,37 @@ bool RegressionDetector::score_block(const Block& block) {
   return true;
 }
 
+// The job became faster, and is measured by that once it lasted for an hour; until then by what it did before.
+void RegressionDetector::begin_higher_level() {
+  std::vector<double> since;
+  for (const Block& block : blocks_) {
+    if (block.number >= rise_.onset_block) since.push_back(block.ofu_log_ratio);
+  }
+  higher_ = Higher{rise_.onset, rise_.onset_block, (*level_log_ + base::median(std::move(since)).value_or(*level_log_)) / 2};
+  rise_ = {};
+}
+
+// True while it is not yet known whether the higher level lasts.
+bool RegressionDetector::waits_for_higher_level() {
+  if (!higher_) return false;
+  std::size_t above = 0, below_in_a_row = 0;
+  for (const Block& block : blocks_) {
+    if (block.number < higher_->onset_block) continue;
+    const bool is_above = block.ofu_log_ratio > higher_->middle_log;
+    above += is_above ? 1 : 0;
+    below_in_a_row = is_above ? 0 : below_in_a_row + 1;
+  }
+  if (below_in_a_row >= kHigherEndBlocks) {
+    higher_.reset();
+    return false;
+  }
+  if (above < kSlowBlocksMin) return true;
+  while (blocks_.front().number < higher_->onset_block) blocks_.pop_front();
+  while (!history_.empty() && history_.front().start < higher_->onset) history_.pop_front();
+  higher_.reset();
+  return false;
+}
+
 void RegressionDetector::see_recovery(double log_ofu) {
   const double middle = before_log_ + std::log(open_->size_ratio()) / 2;
   recovered_blocks_ = log_ofu > middle ? recovered_blocks_ + 1 : 0;
@@ -216,15 +262,18 @@ void RegressionDetector::see_recovery(double log_ofu) {
   open_.reset();
   blocks_ = std::move(blocks_before_);
   blocks_before_.clear();
-  fast_ = slow_ = {};
+  fast_ = slow_ = rise_ = {};
   recovered_blocks_ = 0;
 }
 
 void RegressionDetector::set_baseline() {
+  if (waits_for_higher_level()) return;
   std::vector<double> values;
-  const bool rising = slow_.sum_log_ratio > 0 && block_ - slow_.onset_block <= kOnsetBlocksMax;
+  const auto rises = [&](const Chart& chart) { return chart.sum_log_ratio > 0 && block_ - chart.onset_block <= kOnsetBlocksMax; };
+  const bool falling = rises(slow_), rising = falling || rises(rise_);
+  const std::int64_t end = !rising ? block_ + 1 : falling ? slow_.onset_block : rise_.onset_block;
   for (const Block& block : blocks_) {
-    if (!rising || block.number < slow_.onset_block) values.push_back(block.ofu_log_ratio);
+    if (block.number < end) values.push_back(block.ofu_log_ratio);
   }
   if (values.size() < kFastBlocksMin) {
     if (!rising) level_log_.reset();
@@ -273,7 +322,7 @@ void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool
     blocks_before_ = blocks_;
     while (!blocks_before_.empty() && blocks_before_.back().number >= chart.onset_block) blocks_before_.pop_back();
     open_->first = history_[split].start;
-    open_->may_be_evaluation = !slow_chart && (blocks_.size() < kBlocksMax || had_dip_within_a_day(point.start));
+    open_->may_be_evaluation = !slow_chart && (blocks_seen_ < kBlocksMax || had_dip_within_a_day(point.start));
   }
   open_->found = open_->last = point.start;
   open_->slow_chart = slow_chart;
@@ -292,7 +341,8 @@ void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool
   // A new level is learned, so that a further fall is seen too.
   blocks_.clear();
   level_log_.reset();
-  fast_ = slow_ = {};
+  higher_.reset();
+  fast_ = slow_ = rise_ = {};
   recovered_blocks_ = 0;
 }
 

@@ -11,7 +11,8 @@
 // The bound of a term is Huber's (Robust Statistics, 1981). Where the job itself is noisier, k and h grow with its scatter (median absolute
 // deviation times 1.4826), so that a noisy job is not called more often but later, or never.
 // Baseline: the median of the medians of the last 12 hours before the chart began to rise; six of them are needed for the fast chart,
-// twelve for the slow one. The moment is the split of the last two hours in two with the least squares (Hinkley, Biometrika 57, 1970).
+// twelve for the slow one. A chart like the slow one, of rises, says when the job became faster: from when that has lasted for an hour, the baseline is
+// of what came since, so that a fall back is one. The moment is the split of the last two hours in two with the least squares (Hinkley, Biometrika 57, 1970).
 //
 // What is no evidence: minutes that were not measured; pauses, in which OFU is under a tenth of the baseline (checkpoints, restarts: stall.h
 // looks at those); jobs that pause more than a quarter of the time, are shared, or deliver under kLevelMin. Evaluations and slow checkpoints
@@ -93,6 +94,12 @@ class RegressionDetector {
     bool add(double term, units::Instant at, std::int64_t block);
   };
 
+  struct Higher {
+    units::Instant onset;
+    std::int64_t onset_block = 0;
+    double middle_log = 0;  // between the level before and since
+  };
+
   bool is_pause(double ofu_ratio) const;
   bool add_minute(const MinutePoint& point, double below);
   void see_dip(const MinutePoint& point, double below);
@@ -100,6 +107,9 @@ class RegressionDetector {
   bool looks_like_before() const;
   bool close_block();
   bool score_block(const Block& block);
+  void begin_higher_level();
+  bool waits_for_higher_level();
+  void learn_season(double log_ofu);
   void see_recovery(double log_ofu);
   void set_baseline();
   std::optional<double> season_log(std::int64_t block) const;
@@ -117,7 +127,9 @@ class RegressionDetector {
   std::optional<double> level_log_;
   double block_scatter_ = 0;
   double minute_scatter_ = 0;
-  Chart fast_, slow_;
+  std::size_t blocks_seen_ = 0;  // that have a median, up to 12 hours of them
+  Chart fast_, slow_, rise_;     // the last is of rises
+  std::optional<Higher> higher_;  // it rose, and what came since is not the baseline yet
   std::deque<Dip> dips_;
   Dip dip_;
   int pauses_ = 0;  // of the minutes of `recent_`

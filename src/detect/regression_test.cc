@@ -39,6 +39,26 @@ TEST(Regression, fewer_than_one_false_alarm_in_a_thousand_job_days_of_noise) {
   EXPECT_LT(alarms, days / 1000.0) << alarms << " in " << days;
 }
 
+TEST(Regression, a_job_that_became_faster_has_as_few_false_alarms) {
+  const int days = job_days(2000);
+  int alarms = 0;
+  for (int day = 0; day < days; day += 2) {
+    const auto seed = static_cast<std::uint64_t>(day) + 8'000'000;
+    NoisyJob job(seed, true);
+    test::Draws draws(seed);
+    const double at = draws.between(60, 1200), before_ratio = draws.between(0.4, 0.9);
+    RegressionDetector detector;
+    for (std::int64_t minute = 0; minute < 2 * 1440; ++minute) {
+      MinutePoint point = job.minute(minute);
+      if (point.ofu_ratio && static_cast<double>(minute) < at) *point.ofu_ratio *= before_ratio;
+      alarms += detector.add(point) ? 1 : 0;
+    }
+  }
+  RecordProperty("job_days", days);
+  RecordProperty("false_alarms", alarms);
+  EXPECT_LT(alarms, days / 1000.0) << alarms << " in " << days;
+}
+
 struct Delays {
   std::vector<double> minutes;  // of data after the change
   int missed = 0;
@@ -251,6 +271,70 @@ TEST(Regression, deep_evaluations_are_called_as_what_they_may_be) {
   EXPECT_LE(told_as_more, days / 5);
 }
 
+TEST(Regression, a_fall_back_from_a_level_that_was_reached_two_hours_before_is_called) {
+  Hand hand;
+  hand.run(9 * 60, 0.2);
+  hand.run(2 * 60, 0.5);
+  EXPECT_EQ(hand.calls, 0);
+  EXPECT_NEAR(*hand.detector.baseline_ofu_ratio(), 0.5, 1e-9);
+  hand.run(5, 0.2);
+  ASSERT_TRUE(hand.detector.open());
+  EXPECT_EQ(minute_of(hand.detector.open()->first), 11 * 60);
+  EXPECT_NEAR(hand.detector.open()->before_ofu_ratio, 0.5, 1e-9);
+  EXPECT_NEAR(hand.detector.open()->size_ratio(), 0.4, 1e-9);
+  EXPECT_EQ(hand.detector.open()->confidence_ratio, 1);
+}
+
+TEST(Regression, fifteen_percent_back_from_a_level_reached_two_hours_before_are_called_within_an_hour) {
+  Hand hand;
+  hand.run(9 * 60, 0.34);
+  hand.run(2 * 60 + 10, 0.4);
+  EXPECT_EQ(hand.calls, 0);
+  hand.run(60, 0.34);
+  ASSERT_TRUE(hand.detector.open());
+  EXPECT_NEAR(static_cast<double>(minute_of(hand.detector.open()->first)), 11 * 60 + 10, 5);
+  EXPECT_NEAR(hand.detector.open()->size_ratio(), 0.85, 0.01);
+}
+
+TEST(Regression, a_level_that_does_not_last_for_an_hour_is_none_to_fall_from) {
+  Hand hand;
+  for (int i = 0; i < 6; ++i) {
+    hand.run(4 * 60, 0.3);
+    hand.run(45, 0.5);
+  }
+  hand.run(4 * 60, 0.3);
+  EXPECT_EQ(hand.calls, 0);
+}
+
+TEST(Regression, a_rise_is_no_fall_and_neither_is_what_follows_it) {
+  Hand hand;
+  for (const double level : {0.1, 0.2, 0.3, 0.5}) hand.run(5 * 60, level);
+  EXPECT_EQ(hand.calls, 0);
+}
+
+// As the detector's bars, from a level that is two hours old.
+TEST(Regression, drops_soon_after_a_rise_are_found_within_the_same_bars) {
+  for (const auto& [size_ratio, minutes_max] : {std::pair(1 / 2.5, 5.0), std::pair(0.85, 60.0)}) {
+    int late = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      NoisyJob job(seed + 2'000'000, false);
+      RegressionDetector detector;
+      double measured = 0;
+      bool found = false;
+      for (std::int64_t minute = 0; minute < 11 * 60 + 240 && !found; ++minute) {
+        const bool high = minute >= 9 * 60 && minute < 11 * 60, dropped = minute >= 11 * 60;
+        MinutePoint point = job.minute(minute);
+        if (point.ofu_ratio && !high) *point.ofu_ratio *= size_ratio;
+        if (dropped && point.ofu_ratio && *point.ofu_ratio > 0.2 * size_ratio * job.level()) measured += 1;
+        found = detector.add(point) && dropped;
+      }
+      late += !found || measured > minutes_max ? 1 : 0;
+    }
+    RecordProperty(size_ratio > 0.5 ? "late_of_15_percent" : "late_of_2_5_times", late);
+    EXPECT_LE(late, 12) << size_ratio;
+  }
+}
+
 TEST(Regression, too_little_past_concludes_nothing) {
   Hand hand;
   hand.run(15, 0.4);
@@ -269,6 +353,16 @@ TEST(Regression, a_daily_load_is_compared_with_the_day_before) {
   EXPECT_EQ(calls, 0);
   for (; now < 4 * 1440 + 60; ++now) calls += detector.add(minute_at(now, 0.35 * level(now))) ? 1 : 0;
   EXPECT_EQ(calls, 1);
+}
+
+TEST(Regression, a_daily_load_that_rose_for_good_is_no_fall_the_day_after) {
+  RegressionOptions options;
+  options.daily_load = true;
+  RegressionDetector detector(options);
+  int calls = 0;
+  const auto level = [](std::int64_t minute) { return 0.3 + 0.15 * std::sin(static_cast<double>(minute) / 1440 * 6.283185307179586); };
+  for (std::int64_t now = 0; now < 7 * 1440; ++now) calls += detector.add(minute_at(now, (now < 3 * 1440 + 300 ? 1.0 : 1.4) * level(now))) ? 1 : 0;
+  EXPECT_EQ(calls, 0);
 }
 
 TEST(Regression, a_minute_that_comes_twice_or_late_is_ignored) {
