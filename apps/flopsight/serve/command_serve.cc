@@ -298,6 +298,7 @@ class Service {
                                                                {false, loaded_.config.limits_findings_kept}, env_.now()));
     if (!findings_->damage().empty()) say(env_, findings_->damage());
     looking_ = std::make_unique<FindingRounds>(*ingest_, *jobs_, *findings_, route_settings(loaded_).answers, finding_options(loaded_.config));
+    looking_->set_hosts_down([this] { return scraping_ ? scraping_->hosts_down(loaded_.rules) : std::set<std::string>(); });
     looking_->set_audits([this] { return auditing_->health().findings; });
     routes_->set_findings(findings_.get(), [this] { return looking_->health(); });
     FLOPSIGHT_ASSIGN_OR_RETURN(news_, FindingNews::start(loaded_.config, *findings_, env_.now, [this](const std::string& line) { say(env_, line); }));

@@ -78,7 +78,8 @@ void MinuteReader::learn_jobs(store::Store& store, const AnswerSettings& setting
     const std::string id = jobs::job_text(holder);
     const std::uint32_t number = number_of(job_numbers_, id);
     if (number >= jobs_.size()) jobs_.emplace_back();
-    jobs_[number] = {id, std::move(holder)};
+    jobs_[number].id = id;
+    jobs_[number].holder = std::move(holder);
     job_of_id_[cell.job] = number;
     ids_of_job_[number].push_back(cell.job);
   }
@@ -116,12 +117,17 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
       Cell whole = cells[i].cell;
       for (std::size_t k = i + 1; k < end; ++k) whole.merge(cells[k].cell);
       minute.gpus.push_back({*number, gpu.host_number, gpu.is_mig, detect::point_of(whole, minute.start)});
+      const bool was_held = gpu.is_held;
+      const std::uint32_t before = gpu.job;
       gpu.has_job = end == i + 1 && cells[i].job != 0;
+      gpu.is_held = false;
       gpu.seen_unix_milliseconds = minute.start.unix_milliseconds;
       for (std::size_t k = i; k < end; ++k) {
         if (cells[k].job == 0) continue;
         const std::uint32_t job = *job_of_id_[cells[k].job];
         gpu.job = job;
+        gpu.is_held = true;
+        jobs_[job].seen_unix_milliseconds = minute.start.unix_milliseconds;
         const auto [at, is_new] = of_jobs.try_emplace(job, cells[k].cell);
         if (!is_new) at->second.merge(cells[k].cell);
         // Pods of one group may share a GPU.
@@ -129,6 +135,9 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
         if (!gpus.empty() && gpus.back().gpu == *number) gpus.pop_back();
         gpus.push_back({*number, gpu.host_number, gpu.is_mig, detect::point_of(end == i + 1 ? whole : cells[k].cell, minute.start)});
       }
+      const bool is_still_there = std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(i), cells.begin() + static_cast<std::ptrdiff_t>(end),
+                                              [&](const GpuCell& cell) { return cell.job != 0 && *job_of_id_[cell.job] == before; });
+      if (was_held && !is_still_there) jobs_[before].left_unix_milliseconds = minute.start.unix_milliseconds;
     }
     i = end;
   }
@@ -140,6 +149,26 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
     minute.jobs.push_back({job, detect::point_of(cell, minute.start), std::move(gpus)});
   }
   return minute;
+}
+
+std::vector<MinuteReader::Silence> MinuteReader::silent(units::Instant minute, int minutes) const {
+  std::map<std::uint32_t, Silence> silent;
+  for (std::uint32_t number = 0; number < gpus_.size(); ++number) {
+    const Gpu& gpu = gpus_[number];
+    if (!gpu.has_job || minute.unix_milliseconds - gpu.seen_unix_milliseconds > kUnseenMillisecondsMax) continue;
+    const Job& job = jobs_[gpu.job];
+    const std::int64_t silent_milliseconds = minute.unix_milliseconds - job.seen_unix_milliseconds;
+    if (silent_milliseconds < minutes * kMinuteMilliseconds || silent_milliseconds > kUnseenMillisecondsMax) continue;
+    if (job.left_unix_milliseconds >= job.seen_unix_milliseconds) continue;
+    Silence& silence = silent[gpu.job];
+    silence.job = gpu.job;
+    silence.seen = units::Instant{job.seen_unix_milliseconds};
+    silence.gpus.push_back(number);
+  }
+  std::vector<Silence> out;
+  out.reserve(silent.size());
+  for (auto& [job, silence] : silent) out.push_back(std::move(silence));
+  return out;
 }
 
 Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const AnswerSettings& settings, units::Window window) {

@@ -3,7 +3,7 @@
 // as long as the reader lives; pods of one owner are one job, as in answers.
 //
 // A GPU that was a job's and of which nothing comes while other GPUs of the job go on is a GPU that is not seen: it gets minutes without
-// anything, for a day at most. One that is silent with its whole job is none: the job may be over.
+// anything, for a day at most. One that is silent with its whole job is none: the job may be over. silent() lists such jobs.
 // Threads: one at a time; the store is used by read() only.
 
 #include <cstdint>
@@ -48,10 +48,20 @@ class MinuteReader {
     std::int64_t seen_unix_milliseconds = 0;
     std::uint32_t job = 0;
     bool has_job = false;  // and one only
+    bool is_held = false;  // by one or several
   };
   struct Job {
     std::string id;  // jobs::job_text()
     samples::Holder holder;
+    std::int64_t seen_unix_milliseconds = 0;  // its last minute
+    std::int64_t left_unix_milliseconds = 0;  // the last minute in which a GPU of it was seen without it
+  };
+
+  // A job of which nothing was seen for a while, neither of it nor of any GPU that it had last.
+  struct Silence {
+    std::uint32_t job = 0;
+    units::Instant seen;              // start of its last minute
+    std::vector<std::uint32_t> gpus;  // ascending
   };
 
   // `jobs` may be null, and is borrowed.
@@ -61,6 +71,10 @@ class MinuteReader {
   base::Result<std::vector<FleetMinute>> read(store::Store& store, const AnswerSettings& settings, units::Window window);
   // The course of one job without its GPUs, ascending; empty where the store does not have it.
   base::Result<std::vector<detect::MinutePoint>> course(store::Store& store, const Job& job, units::Window window) const;
+
+  // Jobs that are silent for `minutes` before the end of this minute, and no longer than a day; ascending. A job is left out that
+  // a GPU of it was seen without since: that is how jobs end.
+  std::vector<Silence> silent(units::Instant minute, int minutes) const;
 
   const std::vector<Gpu>& gpus() const { return gpus_; }
   const std::vector<Job>& jobs() const { return jobs_; }

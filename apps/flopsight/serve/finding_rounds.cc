@@ -19,6 +19,7 @@ constexpr double kFirstLookSeconds = 86'400;      // how far back the first time
 constexpr double kJobPastSeconds = 12 * 3'600;    // that a regression's baseline needs
 constexpr double kJobPastMaxSeconds = 7 * 86'400;  // minutes are not kept for longer
 constexpr double kGpuPastSeconds = 40 * 60;       // longer than any condition of a GPU needs
+constexpr double kSilentPastSeconds = 15 * 60;    // in which a job that is silent now had its GPUs
 constexpr double kLiveSeconds = 300;              // samples are live when the newest is not older
 constexpr double kBesideSeconds = 60, kWasteSeconds = 3'600, kForgetSeconds = 3'600;
 constexpr std::size_t kCellsAtOnce = 60'000;
@@ -31,7 +32,7 @@ units::Instant whole_minute(units::Instant time) { return {time.unix_millisecond
 
 FindingRounds::FindingRounds(Ingest& ingest, JobService& jobs, FindingService& findings, std::shared_ptr<const AnswerSettings> settings,
                              FindingRoundOptions options)
-    : ingest_(ingest), jobs_(jobs), findings_(findings), reader_(&jobs), watch_(reader_, options.watch), settings_(std::move(settings)), options_(std::move(options)) {
+    : ingest_(ingest), jobs_(jobs), findings_(findings), reader_(&jobs), watch_(reader_, options.watch), silent_(reader_, jobs), settings_(std::move(settings)), options_(std::move(options)) {
   health_.looked_until = findings_.looked_until();
 }
 
@@ -126,6 +127,39 @@ Status FindingRounds::warm_jobs(store::Store& store, const FleetMinute& minute) 
   return {};
 }
 
+// Of jobs that were silent when the process ended: the minutes before, in which they had their GPUs.
+Status FindingRounds::learn_silent() {
+  std::set<units::Instant> since;
+  for (const findings::Record& record : findings_.open_records()) {
+    if (record.kind == detect::info_of(detect::FindingKind::kUnseen).name && !record.job.empty() && record.host.empty() && record.gpu.empty()) since.insert(record.first);
+  }
+  for (const units::Instant first : since) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<FleetMinute> minutes, read({first - units::Seconds(kSilentPastSeconds), first}));
+    static_cast<void>(minutes);  // the reader has learned of them
+  }
+  return {};
+}
+
+Status FindingRounds::add_silent(units::Instant minute, units::Instant now, std::vector<Sighting>& seen) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<detect::Finding> silent, silent_.at(minute, now));
+  for (const detect::Finding& finding : silent) {
+    if (auto sighting = watch_.sighting(finding, minute, answers_)) seen.push_back(std::move(*sighting));
+  }
+  return {};
+}
+
+// While nothing comes in. The last minute of data goes on being the last, and what does not show is not resolved by it.
+Status FindingRounds::look_at_silence(units::Instant horizon, units::Instant now) {
+  const units::Instant minute = whole_minute(now) - units::Seconds(kMinuteSeconds);
+  const double silent_seconds = (minute - horizon).value, since_seconds = (minute - looked_at_silence_).value;
+  if (silent_seconds < kMinuteSeconds * SilentJobs::kMinutes || silent_seconds > kFirstLookSeconds || since_seconds == 0) return {};
+  looked_at_silence_ = minute;
+  std::vector<Sighting> seen;
+  FLOPSIGHT_RETURN_IF_ERROR(add_silent(minute, now, seen));
+  if (seen.empty()) return {};
+  return findings_.round(seen, horizon - units::Seconds(kMinuteSeconds), now);
+}
+
 Status FindingRounds::begin(units::Instant horizon) {
   const std::optional<units::Instant> looked = findings_.looked_until();
   const units::Instant first = std::max(whole_minute(looked.value_or(horizon - units::Seconds(kFirstLookSeconds))),
@@ -136,6 +170,7 @@ Status FindingRounds::begin(units::Instant horizon) {
     const auto at = open_since_.emplace(record.job, record.first).first;
     at->second = std::min(at->second, record.first);
   }
+  FLOPSIGHT_RETURN_IF_ERROR(learn_silent());
   units::Instant from = first - units::Seconds(kGpuPastSeconds);
   while (from < first) {
     const units::Instant end = std::min(first, from + units::Seconds(kMinuteSeconds * static_cast<double>(minutes_at_once_)));
@@ -180,6 +215,7 @@ Status FindingRounds::look_at(units::Instant start, const FleetMinute* minute, u
   const auto begun = std::chrono::steady_clock::now();
   std::vector<Sighting> seen;
   if (minute != nullptr) seen = watch_.minute(*minute, answers_);
+  const Status silent = add_silent(start, now, seen);
   look_beside(start, now);
   for (Sighting sighting : beside_) {
     sighting.record.first = std::min(sighting.record.first, start);
@@ -187,7 +223,8 @@ Status FindingRounds::look_at(units::Instant start, const FleetMinute* minute, u
     seen.push_back(std::move(sighting));
   }
   // Detectors have seen the minute in any case; what could not be written is with the next.
-  const Status written = findings_.round(seen, start, now);
+  Status written = findings_.round(seen, start, now);
+  if (written.ok() && !silent.ok()) written = silent;
   const std::scoped_lock lock(mutex_);
   ++health_.minutes;
   health_.looked_until = start + units::Seconds(kMinuteSeconds);
@@ -214,6 +251,9 @@ Result<bool> FindingRounds::step(units::Instant now) {
     Ingest::StoreHandle store = ingest_.store();
     horizon = closed_until(now);
   }
+  // Nothing came since the process began: the past is as it was looked at.
+  const std::optional<units::Instant> looked = findings_.looked_until();
+  if (!horizon && looked && (now - *looked).value <= kFirstLookSeconds) horizon = looked;
   if (!horizon) return false;
   if (!next_) FLOPSIGHT_RETURN_IF_ERROR(begin(*horizon));
   if ((now - forgotten_).value >= kForgetSeconds || now < forgotten_) {
@@ -221,7 +261,10 @@ Result<bool> FindingRounds::step(units::Instant now) {
     FLOPSIGHT_RETURN_IF_ERROR(findings_.forget(*horizon - how_.retention));
   }
   const units::Instant end = std::min(*horizon, *next_ + units::Seconds(kMinuteSeconds * static_cast<double>(minutes_at_once_)));
-  if (end <= *next_) return false;
+  if (end <= *next_) {
+    FLOPSIGHT_RETURN_IF_ERROR(look_at_silence(*horizon, now));
+    return false;
+  }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<FleetMinute> minutes, read({*next_, end}));
   auto minute = minutes.begin();
   Status written;

@@ -4,6 +4,7 @@
 //
 // A minute is looked at when it is closed for every GPU; while samples come in live, also when it is `settle` older than the newest sample, so that a
 // silent GPU holds nobody up. What comes later is not looked at again. The first time, it begins a day back.
+// While nothing comes in at all, no minute goes by and nothing is resolved; but jobs that are held and silent are looked for by the clock on the wall.
 // After a restart detectors are given their past: jobs twelve hours, or twelve before the oldest open finding of the job; GPUs forty minutes.
 // Cells come from the store of this process: with several processes on one engine, each looks at the GPUs that it takes in.
 //
@@ -14,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "serve/finding_watch.h"
 #include "serve/ingest.h"
 #include "serve/self_metrics.h"
+#include "serve/silent_jobs.h"
 
 namespace flopsight::app {
 
@@ -41,6 +44,8 @@ class FindingRounds {
   FindingRounds(Ingest& ingest, JobService& jobs, FindingService& findings, std::shared_ptr<const AnswerSettings> settings,
                 FindingRoundOptions options);
   ~FindingRounds() { stop(); }
+  // Hosts whose exporters do not answer (silent_jobs.h); before start().
+  void set_hosts_down(std::function<std::set<std::string>()> hosts_down) { silent_.set_hosts_down(std::move(hosts_down)); }
   // Where discrepancies come from; before start().
   void set_audits(std::function<std::vector<jobs::AuditFinding>()> audits) { audits_ = std::move(audits); }
 
@@ -64,6 +69,9 @@ class FindingRounds {
   std::string family_of(std::uint32_t job, const JobMinute& minute, units::Instant start) const;
   base::Status look_at(units::Instant start, const FleetMinute* minute, units::Instant now);
   void look_beside(units::Instant start, units::Instant now);
+  base::Status add_silent(units::Instant minute, units::Instant now, std::vector<findings::Sighting>& seen);
+  base::Status look_at_silence(units::Instant horizon, units::Instant now);
+  base::Status learn_silent();
 
   Ingest& ingest_;
   JobService& jobs_;
@@ -73,12 +81,13 @@ class FindingRounds {
   // Of the thread that steps.
   MinuteReader reader_;
   FindingWatch watch_;
+  SilentJobs silent_;
   AnswerSettings answers_;
   FindingRoundOptions how_;
   std::optional<units::Instant> next_;  // minute to look at
   std::map<std::string, units::Instant> open_since_;  // by job: of what was open before the restart
   std::int64_t minutes_at_once_ = 60;
-  units::Instant looked_beside_, forgotten_;
+  units::Instant looked_beside_, looked_at_silence_, forgotten_;
   std::optional<units::Instant> waste_until_;
   std::vector<findings::Sighting> beside_;  // audits and waste as they were last
 

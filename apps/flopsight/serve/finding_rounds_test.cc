@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -54,8 +56,8 @@ class Rounds : public testing::Test, public test::IngestHarness {
     open();
     begin();
   }
-  static void write_sample(Message& message, int gpu, int t, const Sample& sample) {
-    const LabelTexts labels = test::labels_of(gpu, "train");
+  void write_sample(Message& message, int gpu, int t, const Sample& sample) {
+    const LabelTexts labels = test::labels_of(gpu, job_of_(gpu));
     message.add("DCGM_FI_DEV_GPU_UTIL", labels, sample.utilization_percent, t).add("DCGM_FI_DEV_POWER_USAGE", labels, sample.watts, t);
     message.add(test::kClock, labels, sample.megahertz, t);
     message.add("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", labels, 1'000 * (sample.joules > 0 ? sample.joules : 1e6 + 600.0 * t), t);
@@ -63,11 +65,16 @@ class Rounds : public testing::Test, public test::IngestHarness {
     message.add(test::kTensor, labels, sample.tensor, t).add("DCGM_FI_PROF_SM_ACTIVE", labels, sample.sm, t);
     message.add("DCGM_FI_PROF_GR_ENGINE_ACTIVE", labels, sample.engine, t);
   }
+  void fresh_rounds(const std::string& name) {
+    rounds_.reset();
+    fresh(name);
+    begin();
+  }
   // Minutes of a job of eight GPUs on one host, and then all that shows.
   void run_minutes(int from, int to, const Change& change) {
     Message message;
     for (int t = from * 60; t < to * 60; t += kStepSeconds) {
-      for (int gpu = 0; gpu < kGpus; ++gpu) {
+      for (int gpu = 0; gpu < gpus_; ++gpu) {
         // Real counters never repeat: a percent of noise.
         const double noise = 1 + 0.01 * std::sin(t * 0.37 + gpu);
         Sample sample;
@@ -95,7 +102,7 @@ class Rounds : public testing::Test, public test::IngestHarness {
   std::vector<findings::Record> all() {
     const auto page = findings_->find({});
     EXPECT_TRUE(page.ok());
-    return page.ok() ? page->records : std::vector<findings::Record>();
+    return all_ = page.ok() ? page->records : std::vector<findings::Record>();
   }
   std::set<std::string> kinds() {
     std::set<std::string> out;
@@ -112,6 +119,9 @@ class Rounds : public testing::Test, public test::IngestHarness {
     }
   }
 
+  int gpus_ = kGpus;
+  std::function<std::string(int gpu)> job_of_ = [](int) { return "train"; };
+  std::vector<findings::Record> all_;  // as they were asked for last
   std::unique_ptr<JobService> jobs_;
   std::shared_ptr<AnswerSettings> settings_;
   std::unique_ptr<FindingService> findings_;
@@ -187,6 +197,95 @@ TEST_F(Rounds, a_job_that_ends_with_its_exporter_is_no_finding) {
   run_minutes(150, 160, [](int gpu, int, Sample& sample) { sample.is_there = gpu == 0; });
   EXPECT_FALSE(kinds().contains("stall"));
   EXPECT_FALSE(kinds().contains("regression"));
+}
+
+// Of the job that the samples name, as a scheduler tells of it.
+schedulers::Job told_job(std::optional<double> end_seconds = std::nullopt) {
+  schedulers::Job job;
+  job.id = "train";
+  job.cluster = "a";
+  job.source = "squeue";
+  job.start = after(0);
+  if (end_seconds) job.end = after(*end_seconds);
+  return job;
+}
+// Another host goes on, so that minutes go by.
+const Change kJobSilentFrom90 = [](int gpu, int minute, Sample& sample) { sample.is_there = minute < 90 || gpu >= 8; };
+
+TEST_F(Rounds, a_job_that_is_silent_as_a_whole_while_its_scheduler_says_that_it_runs_is_unseen_and_no_regression) {
+  ASSERT_TRUE(jobs_->tell(std::array{told_job()}, after(0)).ok());
+  gpus_ = 16;
+  job_of_ = [](int gpu) { return gpu < 8 ? "train" : "other"; };
+  run_minutes(0, 98, kJobSilentFrom90);
+  EXPECT_TRUE(all().empty()) << "ten minutes are needed";
+  run_minutes(98, 120, kJobSilentFrom90);
+  expect_only("unseen");
+  ASSERT_EQ(all().size(), 1u) << "one for the job, and none for its GPUs and hosts";
+  const findings::Record record = all()[0];
+  EXPECT_EQ(record.job, "train@a");
+  EXPECT_EQ(record.host + record.gpu, "");
+  EXPECT_EQ(record.gpu_model, "H100-SXM5-80GB");
+  // The last slots of silent GPUs are closed when others were looked at already.
+  EXPECT_LE(std::abs((record.first - after(90 * 60)).value), 180);
+  EXPECT_NE(record.text.find("nothing comes of any of its 8 GPUs; it is told to hold its GPUs by squeue"), std::string::npos) << record.text;
+  run_minutes(120, 150, kNothing);
+  EXPECT_EQ(all()[0].state, findings::State::kResolved) << "it is seen again";
+  EXPECT_EQ(all().size(), 1u);
+}
+
+TEST_F(Rounds, a_job_that_is_silent_because_it_ended_or_of_which_nobody_tells_is_no_finding) {
+  gpus_ = 16;
+  job_of_ = [](int gpu) { return gpu < 8 ? "train" : "other"; };
+  run_minutes(0, 115, kJobSilentFrom90);
+  EXPECT_TRUE(all().empty());
+  ASSERT_TRUE(jobs_->tell(std::array{told_job(90 * 60)}, after(0)).ok());
+  run_minutes(115, 130, kJobSilentFrom90);
+  EXPECT_TRUE(all().empty());
+}
+
+TEST_F(Rounds, a_job_that_ended_and_left_free_gpus_behind_is_not_silent) {
+  ASSERT_TRUE(jobs_->tell(std::array{told_job()}, after(0)).ok());
+  gpus_ = 16;
+  job_of_ = [this](int) { return now_ < after(90 * 60) ? "train" : ""; };
+  run_minutes(0, 120, kJobSilentFrom90);
+  EXPECT_FALSE(kinds().contains("unseen")) << all()[0].text;
+}
+
+TEST_F(Rounds, a_job_is_unseen_while_the_exporters_of_all_its_hosts_do_not_answer) {
+  std::set<std::string> down = {"n1.cluster.example"};
+  rounds_->set_hosts_down([&] { return down; });
+  gpus_ = 16;
+  job_of_ = [](int gpu) { return gpu < 8 ? "train" : "other"; };
+  run_minutes(0, 110, kJobSilentFrom90);
+  EXPECT_TRUE(all().empty()) << "that is another host";
+  fresh_rounds("other");
+  rounds_->set_hosts_down([&] { return down; });
+  down.insert("n0.cluster.example");
+  run_minutes(0, 110, kJobSilentFrom90);
+  expect_only("unseen");
+  ASSERT_FALSE(all().empty());
+  EXPECT_NE(all()[0].text.find("the exporter of its host does not answer"), std::string::npos) << all()[0].text;
+}
+
+TEST_F(Rounds, when_nothing_comes_at_all_a_held_job_is_unseen_and_what_was_open_stays_so_through_a_restart) {
+  ASSERT_TRUE(jobs_->tell(std::array{told_job()}, after(0)).ok());
+  run_minutes(0, 120, [](int, int minute, Sample& sample) {
+    if (minute >= 90) sample.tensor /= 2.5;
+  });
+  ASSERT_EQ(kinds(), std::set<std::string>{"regression"});
+  for (int minute = 121; minute < 200; minute += minute == 150 ? 45 : 1) {
+    now_ = after(60 * minute);
+    flush();
+    look();
+    if (minute == 150) restart();
+  }
+  EXPECT_EQ(kinds(), (std::set<std::string>{"regression", "unseen"}));
+  for (const findings::Record& record : all()) EXPECT_EQ(record.state, findings::State::kOpen) << record.text;
+  EXPECT_EQ(all().size(), 2u);
+  const auto unseen = std::find_if(all_.begin(), all_.end(), [](const auto& record) { return record.kind == "unseen"; });
+  ASSERT_NE(unseen, all_.end());
+  EXPECT_GE(unseen->last, after(197 * 60));
+  EXPECT_FALSE(unseen->cost.has_value());
 }
 
 TEST_F(Rounds, a_restart_forgets_neither_the_finding_nor_what_it_cost_nor_the_level_before) {

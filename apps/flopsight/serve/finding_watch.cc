@@ -55,7 +55,11 @@ void FindingWatch::name_owner(const Finding& finding, findings::Record& record, 
     if (!job) return;
     record.job = finding.job;
     record.holder = names_.jobs()[*job].holder;
-    if (gpus.empty()) gpus = gpus_of_job_.at(*job);
+    if (const auto now = gpus_of_job_.find(*job); gpus.empty() && now != gpus_of_job_.end()) gpus = now->second;
+    // Of a job that is silent: those that it had last.
+    for (std::uint32_t gpu = 0; gpus.empty() && gpu < all.size(); ++gpu) {
+      if (all[gpu].has_job && all[gpu].job == *job) gpus.push_back(gpu);
+    }
     return;
   }
   // Of a GPU or host: the job that has it, where that is one.
@@ -67,11 +71,11 @@ void FindingWatch::name_owner(const Finding& finding, findings::Record& record, 
   record.holder = names_.jobs()[first.job].holder;
 }
 
-void FindingWatch::take(const Finding& finding, const FleetMinute& minute, const AnswerSettings& settings, std::vector<Sighting>& out) const {
+std::optional<Sighting> FindingWatch::sighting(const Finding& finding, units::Instant minute, const AnswerSettings& settings) const {
   const detect::FindingKindInfo& info = detect::info_of(finding.kind);
-  if (options_.kinds_off.contains(std::string(info.name))) return;
+  if (options_.kinds_off.contains(std::string(info.name))) return std::nullopt;
   // Detectors remember; what is long over is nobody's to look at again.
-  if ((minute.start - finding.last).value > findings::quiet_time(info.name).value) return;
+  if ((minute - finding.last).value > findings::quiet_time(info.name).value) return std::nullopt;
   Sighting sighting;
   findings::Record& record = sighting.record;
   record.key = detect::finding_key(finding);
@@ -92,7 +96,7 @@ void FindingWatch::take(const Finding& finding, const FleetMinute& minute, const
   std::vector<std::uint32_t> gpus;
   name_owner(finding, record, gpus);
   price(names_.gpus(), gpus, settings, sighting);
-  out.push_back(std::move(sighting));
+  return sighting;
 }
 
 std::map<std::uint32_t, std::vector<Finding>> FindingWatch::by_job(const std::vector<Finding>& faults) const {
@@ -152,7 +156,10 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
   const detect::SubjectNames subjects{names_.gpu_names(), names_.host_names()};
   faults_.add(minute.gpus);
   const std::vector<Finding> faults = faults_.findings(subjects);
-  for (const Finding& fault : faults) take(fault, minute, settings, out);
+  const auto take = [&](const Finding& finding) {
+    if (auto seen = sighting(finding, minute.start, settings)) out.push_back(std::move(*seen));
+  };
+  for (const Finding& fault : faults) take(fault);
   const std::map<std::uint32_t, std::vector<Finding>> faults_of = by_job(faults);
   const std::int64_t now = minute.start.unix_milliseconds;
   unwatched_ = 0;
@@ -171,7 +178,7 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
     const std::vector<double> family = levels_of_family(job.job, watched->second.family);
     const std::vector<Finding> found =
         watched->second.detector.findings(subjects, family, {}, of_job == faults_of.end() ? std::span<const Finding>() : std::span<const Finding>(of_job->second));
-    for (const Finding& finding : found) take(finding, minute, settings, out);
+    for (const Finding& finding : found) take(finding);
   }
   if (now % kLevelEveryMilliseconds == 0) forget(now);
   return out;

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -46,6 +47,9 @@ class FindingWatch {
   // The next minute, and all that shows in it.
   std::vector<findings::Sighting> minute(const FleetMinute& minute, const AnswerSettings& settings);
 
+  // With whose it is, on what, at which price. Nothing for a kind that is off, and for what is long over.
+  std::optional<findings::Sighting> sighting(const detect::Finding& finding, units::Instant minute, const AnswerSettings& settings) const;
+
   std::size_t jobs_watched() const { return jobs_.size(); }
   std::size_t jobs_unwatched() const { return unwatched_; }  // in the last minute
 
@@ -60,7 +64,6 @@ class FindingWatch {
     std::uint32_t job = 0;
     double ofu_ratio = 0;
   };
-  void take(const detect::Finding& finding, const FleetMinute& minute, const AnswerSettings& settings, std::vector<findings::Sighting>& out) const;
   void name_owner(const detect::Finding& finding, findings::Record& record, std::vector<std::uint32_t>& gpus) const;
   std::map<std::uint32_t, std::vector<detect::Finding>> by_job(const std::vector<detect::Finding>& faults) const;
   std::vector<double> levels_of_family(std::uint32_t job, const std::string& family) const;

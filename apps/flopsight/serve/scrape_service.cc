@@ -60,6 +60,14 @@ Value json_of(const TargetHealth& health) {
   return out;
 }
 
+// "n1" of "http://n1:9400/metrics", "::1" of "http://[::1]:9400/metrics".
+std::string host_of(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  if (url.starts_with('[')) return std::string(url.substr(1, url.find(']') - 1));
+  return std::string(url.substr(0, url.find_first_of(":/?")));
+}
+
 }  // namespace
 
 struct ScrapeService::State {
@@ -127,6 +135,24 @@ std::size_t ScrapeService::target_count() const {
   const ServeConfig& c = state_->config;
   return std::max(state_->scraper->health().size(),
                   c.scrape_targets.size() + c.scrape_files.size() + c.scrape_dns.size() + state_->found.size());
+}
+
+std::set<std::string> ScrapeService::hosts_down(const jobs::LabelRules& rules) const {
+  std::vector<TargetHealth> all;
+  {
+    const std::scoped_lock guard(state_->mutex);
+    if (state_->scraper) all = state_->scraper->health();
+  }
+  std::set<std::string> down;
+  for (const TargetHealth& health : all) {
+    if (health.up || health.failures < kDownFailures) continue;
+    down.insert(host_of(health.url));
+    std::vector<jobs::LabelView> labels;
+    for (const auto& [name, value] : health.labels) labels.push_back({name, value});
+    const std::string host = rules.apply(labels).gpu.host;
+    if (!host.empty()) down.insert(host);
+  }
+  return down;
 }
 
 std::string ScrapeService::targets_json(std::span<const TargetHealth> others) const {

@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 
+#include "jobs/label_rules.h"
 #include "serve/ingest.h"
 #include "serve/scraper.h"
 #include "serve/serve_config.h"
@@ -21,6 +23,9 @@ class ScrapeService {
 
   void reload(const ServeConfig& config);
   std::size_t target_count() const;
+  // Hosts of targets that failed kDownFailures times in a row, as their labels and their URLs name them.
+  static constexpr std::uint32_t kDownFailures = 3;
+  std::set<std::string> hosts_down(const jobs::LabelRules& rules) const;
   // `others`: what is taken in beside the scrapes, listed with the targets.
   std::string targets_json(std::span<const TargetHealth> others = {}) const;
 
