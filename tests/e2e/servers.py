@@ -282,8 +282,11 @@ class VictoriaMetrics(Server):
 
     def load(self, history: Iterable[Series]):
         """Imports history and returns when it can be queried."""
-        status, body = fetch(self.url + "/api/v1/import/prometheus",
-                             "".join(prometheus_lines(history)).encode())
+        self.load_text("".join(prometheus_lines(history)))
+
+    def load_text(self, lines: str):
+        """The same of lines of the text format with timestamps."""
+        status, body = fetch(self.url + "/api/v1/import/prometheus", lines.encode())
         if status not in (200, 204):
             raise RuntimeError(f"import: HTTP {status} {body[:300]!r}")
         # Without it, samples become visible about a second later.

@@ -12,7 +12,7 @@ import time
 import unittest
 
 import fleet
-from servers import Prometheus, Series, VictoriaMetrics
+from servers import Prometheus, Series, VictoriaMetrics, wait_until
 
 BINARY = os.environ["FLOPSIGHT_BINARY"]
 START = 1_767_225_600  # of simulate --out
@@ -160,6 +160,9 @@ class Engines(unittest.TestCase):
             self.assertAlmostEqual(ofu["train"], (0.4 * 1500 / 1830 + 0.4) / 2, delta=1e-9)
             coverage = {one["metric"]["flopsight_job"]: float(one["value"][1]) for one in prometheus.wait_for("job:flopsight_coverage:ratio")}
             self.assertEqual(coverage, {"train": 1, "new": 0})
+            done = run("report", "--prometheus", prometheus.url, "--start", now - 300, "--end", now - 60, "--format", "json")
+            report = {group["key"]["job"]: group["ofu_ratio"] for group in json.loads(done.stdout)["groups"]}
+            self.assertAlmostEqual(ofu["train"], report["train"], delta=POINT)
             _, body = prometheus.get("/api/v1/rules")
             for group in json.loads(body)["data"]["groups"]:
                 for rule in group["rules"]:
@@ -174,6 +177,47 @@ class Engines(unittest.TestCase):
             done = subprocess.run(["promtool", "check", "rules", write_rules(self.folder, *more)], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertNotIn("FAILED", done.stdout + done.stderr)
+
+    def test_vmalert_records_the_numbers_of_the_report_in_victoria_metrics(self):
+        seconds = 1800
+        simulate(self.folder, "steady", seconds / 3600, "--gpus", "16")
+        done = run("report", "--file", self.folder + "/samples.prom.gz", "--start", START, "--end", START + seconds, "--format", "json")
+        report = json.loads(done.stdout)
+        with gzip.open(os.path.join(self.folder, "samples.prom.gz"), "rt", encoding="utf-8") as file:
+            samples = "".join(line for line in file if NEEDED.match(line))
+        with VictoriaMetrics(["-search.latencyOffset=0s", "-search.disableCache"]) as victoria:
+            victoria.load_text(samples)
+            self.replay(victoria, seconds)
+            compared = 0
+            for group in report["groups"]:
+                job = group["key"]["job"]
+                if job is None or group["gpu_hours_allocated"] < 0.7 * seconds / 3600 * group["gpu_count"]:
+                    continue
+                compared += 1
+                answer = wait_until(lambda ofu=ofu_of(job, f"{seconds}s"): victoria.query(ofu, time=str(START + seconds)), "OFU of " + job)
+                self.assertAlmostEqual(float(answer[0]["value"][1]), group["ofu_ratio"], delta=POINT, msg=job)
+            self.assertGreater(compared, 1)
+
+    def replay(self, victoria: VictoriaMetrics, seconds: int):
+        """vmalert evaluates the rules over the past, one after the other: each waits until what those before it wrote can be read.
+        So only what the OFU of jobs is made of, with the one label that names jobs here."""
+        labels = os.path.join(self.folder, "labels.json")
+        with open(labels, "w", encoding="utf-8") as file:
+            json.dump({"holders": [{"rule": "pod", "job": "pod", "namespace": "namespace", "container": "container", "is_pod": True}]}, file)
+        rules = write_rules(self.folder, "--gpu", GPU, "--interval", "15s", "--scrape-interval", "15s", "--no-alerts", "--rules", labels)
+        with open(rules, encoding="utf-8") as file:
+            text = file.read()
+        end = text.index("      - record: ", text.index("- record: job:flopsight_delivered_gpus:sum"))
+        with open(rules, "w", encoding="utf-8") as file:
+            file.write(text[:end])
+        times = (START, START + seconds)
+        start, end = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) for at in times)
+        done = subprocess.run(["vmalert", "-rule=" + rules, "-datasource.url=" + victoria.url, "-remoteWrite.url=" + victoria.url, "-datasource.queryStep=15s",
+                               "-replay.timeFrom=" + start, "-replay.timeTo=" + end, "-replay.rulesDelay=3s", "-replay.disableProgressBar",
+                               "-remoteWrite.flushInterval=200ms", "-httpListenAddr=127.0.0.1:0"],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        victoria.get("/internal/force_flush")
 
     def test_victoria_metrics_and_vmalert_accept_every_expression(self):
         rules = write_rules(self.folder, "--scrape-interval", "30s")
