@@ -53,6 +53,23 @@ Waterfall waterfall_of(const rollups::Totals& t) {
   return w;
 }
 
+void set_below_ofu(Waterfall& w, std::optional<double> tile_overhead_ratio, std::optional<double> recompute_overhead_ratio) {
+  w.below_ofu.reset();
+  if (!w.ofu_ratio || (!tile_overhead_ratio && !recompute_overhead_ratio)) return;
+  Waterfall::BelowOfu below;
+  below.model_ratio = *w.ofu_ratio;
+  // Tiles are paid for all products, those that are computed again as well.
+  const auto take = [&](std::optional<double> overhead_ratio, std::optional<double>& part) {
+    if (!overhead_ratio) return;
+    const double useful_ratio = below.model_ratio / *overhead_ratio;
+    part = below.model_ratio - useful_ratio;
+    below.model_ratio = useful_ratio;
+  };
+  take(tile_overhead_ratio, below.tile_ratio);
+  take(recompute_overhead_ratio, below.recompute_ratio);
+  w.below_ofu = below;
+}
+
 std::string_view cause_rules(const Waterfall& w) {
   const bool busy = w.sm_busy && (w.sm_busy->memory_bound_ratio > 0 || w.sm_busy->other_kernels_ratio > 0);
   const bool idle = w.sm_idle && (w.sm_idle->stalled_ratio > 0 || w.sm_idle->communication_ratio > 0 || w.sm_idle->host_ratio > 0 ||

@@ -7,8 +7,8 @@
 // divided by cause (rollups/causes.h), and the parts of a loss add up to it: what no rule covers, or lacks the metric that a rule
 // needs, is a part of its own and is never given to a cause. From a server that was asked for sums only (push-down) there are no causes.
 //
-// Below OFU, where it is known: what kernels executed only because of their tiles leads to the MFU that the hardware's work supports;
-// what a job reports stands beside it. Recomputed activations are executed FLOPs as well, and part of OFU.
+// Below OFU, where it is known: what kernels executed only because of their tiles, and activations that were computed again, are executed FLOPs and
+// part of OFU; the rest is the MFU that the hardware's work supports. What a job reports stands beside it.
 //
 // Threads: pure.
 
@@ -51,13 +51,22 @@ struct Waterfall {
   std::optional<double> sm_idle_ratio;
   std::optional<double> tensor_idle_unsplit_ratio;
   double unmeasured_ratio = 0;
+  // Of ofu_ratio: parts that add up to it. A step that is not known is absent, and what it took is within model_ratio.
+  struct BelowOfu {
+    std::optional<double> tile_ratio;       // executed only because of tiles
+    std::optional<double> recompute_ratio;  // activations that were computed again
+    double model_ratio = 0;                 // what is left for the model's own products
+  };
   // Present with their wholes.
   std::optional<Clock> clock;
   std::optional<SmBusy> sm_busy;
   std::optional<SmIdle> sm_idle;
+  std::optional<BelowOfu> below_ofu;  // where one of its steps is known
 };
 
 Waterfall waterfall_of(const rollups::Totals& totals);
+// Executed over useful FLOPs of a job's products, and FLOPs with recomputation over those without; 1 or more, absent where not known.
+void set_below_ofu(Waterfall& waterfall, std::optional<double> tile_overhead_ratio, std::optional<double> recompute_overhead_ratio);
 // By which rules losses were given to causes, or that none was; for the assumptions of an answer.
 std::string_view cause_rules(const Waterfall& waterfall);
 

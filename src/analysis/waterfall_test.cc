@@ -32,6 +32,22 @@ rollups::Totals some() {
   return t;
 }
 
+TEST(Waterfall, what_lies_below_ofu_adds_up_to_it_and_a_step_that_is_not_known_is_absent) {
+  Waterfall w = waterfall_of(some());
+  set_below_ofu(w, std::nullopt, std::nullopt);
+  EXPECT_FALSE(w.below_ofu);
+  set_below_ofu(w, 1.25, 4.0 / 3);
+  EXPECT_NEAR(*w.below_ofu->tile_ratio, 0.3 - 0.24, 1e-12);
+  EXPECT_NEAR(*w.below_ofu->recompute_ratio, 0.24 - 0.18, 1e-12);
+  EXPECT_NEAR(w.below_ofu->model_ratio, 0.18, 1e-12);
+  set_below_ofu(w, std::nullopt, 1.0);
+  EXPECT_FALSE(w.below_ofu->tile_ratio);
+  EXPECT_EQ(*w.below_ofu->recompute_ratio, 0);
+  Waterfall unmeasured;
+  set_below_ofu(unmeasured, 1.25, 1.3);
+  EXPECT_FALSE(unmeasured.below_ofu);
+}
+
 TEST(Waterfall, terms_add_up_to_the_allocated_time_and_parts_to_their_terms) {
   const Waterfall w = waterfall_of(some());
   EXPECT_NEAR(sum(w), 1, 1e-12);

@@ -97,6 +97,14 @@ Object waterfall_json(const analysis::Waterfall& w) {
         {"host_ratio", idle.host_ratio},
         {"small_kernels_ratio", idle.small_kernels_ratio},
         {"unsplit_ratio", idle.unsplit_ratio}});
+  if (w.below_ofu) {
+    const auto& below = *w.below_ofu;
+    out.emplace_back("ofu_by_work", Object{{"model_ratio", below.model_ratio},
+                                           {"tile_ratio", below.tile_ratio},
+                                           {"tile_absent_reason", below.tile_ratio ? Value() : Value("no tiles were told of the job")},
+                                           {"recompute_ratio", below.recompute_ratio},
+                                           {"recompute_absent_reason", below.recompute_ratio ? Value() : Value("not told what the job computes again, or how long its sequences are")}});
+  }
   return out;
 }
 

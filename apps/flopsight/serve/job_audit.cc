@@ -32,6 +32,15 @@ base::Result<std::optional<double>> ofu_while_reported(store::Reader& reader, Jo
   return then->summary.ofu_ratio;
 }
 
+base::Result<std::optional<double>> recompute_overhead(JobService& jobs, const AnswerSettings& settings, const analysis::JobAnswer& job) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<JobModel> model, model_of(jobs, settings.models.get(), job));
+  if (!model) return std::optional<double>();
+  FLOPSIGHT_ASSIGN_OR_RETURN(const audit::Run run, audit::parse_told_model(model->told));
+  if (!run.recompute || !run.sequence_tokens) return std::optional<double>();
+  const double with = audit::expected_ofu_over_mfu(run, *run.recompute, std::nullopt).ratio;
+  return std::optional(with / audit::expected_ofu_over_mfu(run, flops::Recompute::kNone, std::nullopt).ratio);
+}
+
 base::Result<std::optional<audit::Audit>> JobAudits::audit(store::Reader& reader, JobService& jobs, const AnswerSettings& settings,
                                                            const analysis::JobAnswer& job, const std::string& id, const Caller& caller) {
   if (!job.reported) return std::optional<audit::Audit>();

@@ -22,6 +22,10 @@ namespace flopsight::app {
 base::Result<std::optional<double>> ofu_while_reported(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                                        const analysis::JobAnswer& job, const std::string& id, const Caller& caller);
 
+// FLOPs that the job executes over those without recomputation, by its model; nothing where no model of it is known, or not what it computes
+// again or how long its sequences are.
+base::Result<std::optional<double>> recompute_overhead(JobService& jobs, const AnswerSettings& settings, const analysis::JobAnswer& job);
+
 // What an audit without it says is missing.
 inline constexpr const char* kNoOfu = "no OFU at the time of the steps: no GPU of the job was measured then";
 

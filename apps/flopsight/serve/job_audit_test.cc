@@ -80,6 +80,21 @@ TEST_F(JobAuditTest, a_job_is_audited_once_its_model_and_its_mfu_are_known) {
   EXPECT_EQ(audited()->summary, wrong->summary);
 }
 
+TEST_F(JobAuditTest, what_is_computed_again_is_known_where_the_model_the_sequence_and_the_setting_are) {
+  const auto overhead = [&] { return recompute_overhead(*jobs_, settings_, job()).value(); };
+  EXPECT_FALSE(overhead()) << "no model";
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192)"), now_).ok());
+  EXPECT_FALSE(overhead()) << "not told what is computed again";
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "recompute": "full")"), now_).ok());
+  EXPECT_FALSE(overhead()) << "not told how long sequences are";
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192, "recompute": "none")"), now_).ok());
+  EXPECT_EQ(overhead(), 1);
+  ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192, "recompute": "full")"), now_).ok());
+  // One forward pass more than the three of a step, but for what lies outside of the blocks.
+  EXPECT_GT(*overhead(), 1.25);
+  EXPECT_LT(*overhead(), 4.0 / 3 + 1e-9);
+}
+
 // The job ran and was not sampled while it reported; later it was.
 TEST_F(JobAuditTest, ofu_of_another_time_than_that_of_the_steps_is_not_compared_with_them) {
   ASSERT_TRUE(tell_model(*jobs_, holder_, told(R"(, "seq_len": 8192, "precision": "bf16", "recompute": "none")"), now_).ok());

@@ -329,6 +329,9 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
   const auto overheads = tile_overheads(jobs_.book());
   if (!overheads.ok()) return failed(overheads.error());
   add_tile_overhead(*overheads, {row->holder.job, row->holder.name_space}, row->summary);
+  const auto recomputed = recompute_overhead(jobs_, answers, *row);
+  if (!recomputed.ok()) return failed(recomputed.error());
+  analysis::set_below_ofu(row->waterfall, row->summary.tile_overhead_ratio, *recomputed);
   mention_findings({&*row, 1}, caller);
   head.simulated = head.simulated || (*store)->simulated();
   head.quality = quality.entries();

@@ -42,7 +42,10 @@ void add_tile_overhead(const TileOverheads& overheads, const std::pair<std::stri
 base::Status add_tile_overheads(store::JobBook& book, analysis::Report& report) {
   if (report.by != analysis::GroupBy::kJob) return {};
   FLOPSIGHT_ASSIGN_OR_RETURN(const TileOverheads overheads, tile_overheads(book));
-  for (analysis::Group& group : report.groups) add_tile_overhead(overheads, analysis::job_of(group), group.summary);
+  for (analysis::Group& group : report.groups) {
+    add_tile_overhead(overheads, analysis::job_of(group), group.summary);
+    analysis::set_below_ofu(group.waterfall, group.summary.tile_overhead_ratio, std::nullopt);
+  }
   return {};
 }
 
