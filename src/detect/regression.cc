@@ -240,7 +240,7 @@ bool RegressionDetector::waits_for_higher_level() {
   std::size_t above = 0, below_in_a_row = 0;
   for (const Block& block : blocks_) {
     if (block.number < higher_->onset_block) continue;
-    const bool is_above = block.ofu_log_ratio > higher_->middle_log;
+    const bool is_above = block.ofu_log_ratio > higher_->middle_log_ratio;
     above += is_above ? 1 : 0;
     below_in_a_row = is_above ? 0 : below_in_a_row + 1;
   }

@@ -97,7 +97,7 @@ class RegressionDetector {
   struct Higher {
     units::Instant onset;
     std::int64_t onset_block = 0;
-    double middle_log = 0;  // between the level before and since
+    double middle_log_ratio = 0;  // between the level before and since
   };
 
   bool is_pause(double ofu_ratio) const;

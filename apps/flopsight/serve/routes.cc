@@ -320,9 +320,15 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     head.quality = quality.entries();
     return json(views::gpus_json(head, found->id, *rows, next));
   }
+  return whole_job(id, *window, answers, caller);
+}
+
+ServerResponse Routes::whole_job(const std::string& id, units::Window window, const AnswerSettings& answers, const Caller& caller) {
+  samples::QualityLog quality;
+  views::AnswerHead head{window, answers.simulated, {}};
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
-  auto row = answer_known_job(**store, &jobs_, answers, id, *window, caller, quality);
+  auto row = answer_known_job(**store, &jobs_, answers, id, window, caller, quality);
   if (!row.ok()) return failed(row.error());
   if (const base::Status audited = audits_.audit_answer(**store, jobs_, answers, id, caller, now_(), *row); !audited.ok()) return failed(audited.error());
   note_discrepancy(*row, quality);

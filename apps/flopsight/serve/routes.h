@@ -69,6 +69,7 @@ class Routes {
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse mfu(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse job(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
+  net::ServerResponse whole_job(const std::string& id, units::Window window, const AnswerSettings& answers, const Caller& caller);
   // waste_routes.cc, with phases() and advice()
   net::ServerResponse waste(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse phases(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller);
