@@ -49,7 +49,7 @@ void add_sources(CLI::App& app, ReportArguments& a, Texts& t) {
 
 void add_report(CLI::App& app, ReportArguments& a, Texts& t) {
   add_sources(app, a, t);
-  app.add_option("--by", t.by, "job|user|team|namespace|host|gpu|model")->capture_default_str();
+  app.add_option("--by", t.by, "job|user|team|namespace|host|gpu|model|family")->capture_default_str();
   app.add_option("--format", t.format, "table|json|csv")->capture_default_str();
   app.add_flag("--errors", a.errors, "with table or json: what can be wrong with each OFU, part by part (docs/error-band.md)");
 }
@@ -123,7 +123,7 @@ std::optional<Said> set_times(ReportArguments& a, const Texts& t) {
 
 std::optional<Said> set_choices(ReportArguments& a, const Texts& t) {
   const auto by = analysis::parse_group_by(t.by);
-  if (!by) return wrong("--by " + t.by + ": expected job, user, team, namespace, host, gpu or model");
+  if (!by) return wrong("--by " + t.by + ": expected job, user, team, namespace, host, gpu, model or family");
   a.by = *by;
   if (t.format == "json") {
     a.format = ReportFormat::kJson;

@@ -1,6 +1,7 @@
 #include "analysis/families.h"
 
 #include "base/check.h"
+#include "rollups/screen.h"
 
 namespace flopsight::analysis {
 namespace {
@@ -58,6 +59,35 @@ std::string FamilyRule::family_of(const FamilyFacts& facts) const {
   if (facts.models.empty()) family += "?";
   return family + " | " + std::to_string(facts.gpu_count) +
          (facts.gpu_count == 1 ? " GPU" : " GPUs");
+}
+
+void FamilyIndex::see(const rollups::GpuTime& gpu, const HolderOf& holder_of) {
+  for (const rollups::Portion& portion : gpu.portions) {
+    if (!portion.holder) continue;
+    const samples::Holder& holder = holder_of(*portion.holder);
+    Job& job = jobs_[{holder.job, holder.name_space}];
+    const std::string& model = gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
+    if (!model.empty()) job.models.insert(model);
+    if (gpu.is_many) {
+      job.members.insert(gpu.members.begin(), gpu.members.end());
+    } else {
+      job.gpus.insert(gpu.gpu.uuid.empty() ? rollups::gpu_label(gpu.gpu) : gpu.gpu.uuid);
+    }
+  }
+}
+
+const std::string& FamilyIndex::of(samples::HolderId id, const HolderOf& holder_of) {
+  const auto [at, is_new] = families_.try_emplace(id);
+  if (!is_new) return at->second;
+  const samples::Holder& holder = holder_of(id);
+  FamilyFacts facts;
+  facts.name = holder.job;
+  facts.user = holder.user;
+  if (const auto job = jobs_.find({holder.job, holder.name_space}); job != jobs_.end()) {
+    facts.models.assign(job->second.models.begin(), job->second.models.end());
+    facts.gpu_count = job->second.gpus.size() + job->second.members.size();
+  }
+  return at->second = rule_.family_of(facts);
 }
 
 }  // namespace flopsight::analysis

@@ -6,15 +6,22 @@
 // The rule is a list of substitutions, shown with every answer and replaced by the configuration
 // (families.ignore): what an expression matches in a name becomes '#'. A job without a name goes by
 // its id, which makes it a family of its own unless its id has a stem ("llama-worker-0"). Threads:
-// immutable.
+// a rule is immutable.
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/regex.h"
 #include "base/result.h"
+#include "rollups/integrate.h"
+#include "samples/gpu.h"
 
 namespace flopsight::analysis {
 
@@ -37,6 +44,28 @@ class FamilyRule {
 
  private:
   std::vector<base::Regex> ignore_;
+};
+
+// The families of a report's jobs. First each GPU (see), then a holder's family: what a job had is known only once all of it was seen.
+class FamilyIndex {
+ public:
+  using HolderOf = std::function<const samples::Holder&(samples::HolderId)>;
+  // Borrowed.
+  explicit FamilyIndex(const FamilyRule& rule) : rule_(rule) {}
+  void see(const rollups::GpuTime& gpu, const HolderOf& holder_of);
+  // Empty: of no family.
+  const std::string& of(samples::HolderId id, const HolderOf& holder_of);
+
+ private:
+  struct Job {
+    std::set<std::string> models;
+    std::set<std::string> gpus;           // that are listed
+    std::set<std::uint32_t> members;      // that are only numbered
+  };
+  using Key = std::pair<std::string, std::string>;  // job, namespace
+  const FamilyRule& rule_;
+  std::map<Key, Job> jobs_;
+  std::unordered_map<samples::HolderId, std::string> families_;
 };
 
 }  // namespace flopsight::analysis

@@ -15,7 +15,7 @@
 
 namespace flopsight::analysis {
 
-enum class GroupBy { kJob, kUser, kTeam, kNamespace, kHost, kGpu, kModel };
+enum class GroupBy { kJob, kUser, kTeam, kNamespace, kHost, kGpu, kModel, kFamily };
 
 // Whether groups are of holders, and not of GPUs.
 constexpr bool is_of_holders(GroupBy by) {

@@ -20,7 +20,7 @@ using Key = std::vector<std::pair<std::string, std::optional<std::string>>>;
 constexpr std::pair<GroupBy, std::string_view> kGroupBys[] = {
     {GroupBy::kJob, "job"},   {GroupBy::kUser, "user"}, {GroupBy::kTeam, "team"},
     {GroupBy::kNamespace, "namespace"}, {GroupBy::kHost, "host"}, {GroupBy::kGpu, "gpu"},
-    {GroupBy::kModel, "model"}};
+    {GroupBy::kModel, "model"}, {GroupBy::kFamily, "family"}};
 
 std::optional<std::string> known(const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -47,18 +47,24 @@ Key key_of(GroupBy by, const rollups::GpuTime& gpu, const samples::Holder* holde
     case GroupBy::kModel:
       return {{"model", gpu.device != nullptr ? known(gpu.device->model) : std::nullopt},
               {"model_raw", gpu.device != nullptr ? std::nullopt : known(gpu.gpu.model_raw)}};
+    case GroupBy::kFamily: break;  // of all that a job had: Groups
   }
   return {};
 }
+
+const FamilyRule kNoRule;
 
 // Groups by their keys, which are made only of groups that are shown: a fleet has tens of thousands of jobs.
 class Groups {
  public:
   Groups(const ReportOptions& options, const ReportBuilder::HolderOf& holder)
-      : by_(options.by), holder_(holder), numbers_(options.group_numbers != nullptr ? *options.group_numbers : own_numbers_) {}
+      : by_(options.by), holder_(holder), families_(options.families != nullptr ? *options.families : kNoRule), numbers_(options.group_numbers != nullptr ? *options.group_numbers : own_numbers_) {}
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
 
+  void see(const rollups::GpuTime& gpu) {
+    if (by_ == GroupBy::kFamily) families_.see(gpu, holder_);
+  }
   void add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& all, const ClockVariance& variance,
            const Prices& prices) {
     if (all.size() == 1) {
@@ -113,7 +119,8 @@ class Groups {
       }
       return place;
     }
-    Key key = key_of(by_, gpu, nullptr);
+    Key key = by_ != GroupBy::kFamily ? key_of(by_, gpu, nullptr)
+                                      : Key{{"family", portion.holder ? known(families_.of(*portion.holder, holder_)) : std::nullopt}};
     text_.clear();
     for (const auto& [name, value] : key) text_.append(value ? *value : "") += '\0';  // no part that is present is empty
     const auto [at, is_new] = places_.try_emplace(text_, groups_.size());
@@ -124,6 +131,7 @@ class Groups {
   static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
   GroupBy by_;
   const ReportBuilder::HolderOf& holder_;
+  FamilyIndex families_;
   GroupNumbers own_numbers_;
   GroupNumbers& numbers_;
   std::vector<std::size_t> place_of_number_;
@@ -344,7 +352,10 @@ ReportBuilder::ReportBuilder(HolderOf holder, const ReportOptions& options, samp
     : state_(std::make_unique<State>(std::move(holder), options, quality)) {}
 ReportBuilder::~ReportBuilder() = default;
 
-void ReportBuilder::see_clock(const rollups::GpuTime& gpu) { state_->variance.see(gpu); }
+void ReportBuilder::see_clock(const rollups::GpuTime& gpu) {
+  state_->variance.see(gpu);
+  state_->groups.see(gpu);
+}
 
 void ReportBuilder::add(const rollups::GpuTime& gpu) {
   state_->sum(gpu);
@@ -370,6 +381,7 @@ Report ReportBuilder::finish(bool has_times, const std::optional<units::Window>&
   s.assumptions.compare_routes(s.quality);
   report.quality = s.quality.entries();
   report.assumptions = s.assumptions.texts(has_times, s.options.assumptions);
+  if (report.by == GroupBy::kFamily) report.assumptions.emplace_back("jobs are of one family whose names differ in numbers, dates and hashes only, and whose user, GPU models and number of GPUs are the same");
   if (report.fleet.ofu_ratio) report.assumptions.emplace_back(cause_rules(report.fleet_waterfall));
   return report;
 }
@@ -389,7 +401,7 @@ void add_told_gpus(Report& report, std::span<const ToldGpus> told) {
     const std::size_t count = std::min<std::size_t>(key.size(), report.by == GroupBy::kJob ? 2 : 1);
     return Key(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(count));
   };
-  if (report.by == GroupBy::kHost || report.by == GroupBy::kGpu || report.by == GroupBy::kModel) return;
+  if (!is_of_holders(report.by)) return;
   std::map<Key, std::uint64_t> most;
   for (const ToldGpus& one : told) {
     std::uint64_t& count = most[first_keys(key_of(report.by, {}, &one.holder))];

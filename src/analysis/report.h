@@ -1,5 +1,5 @@
 #pragma once
-// The report: GPU time summed by job, user, team, namespace, host, GPU or model, each with its OFU, its error band and
+// The report: GPU time summed by job, user, team, namespace, host, GPU, model or family of jobs, each with its OFU, its error band and
 // where the rest went. Groups, fleet and GPUs are made of the same totals, so that they add up.
 //
 // Ratios 0 to 1, absent where unknown. Hours are absent when the input has no times. For every group
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/families.h"
 #include "analysis/finding_mention.h"
 #include "analysis/group_numbers.h"
 #include "analysis/mfu_comparison.h"
@@ -125,6 +126,7 @@ struct ReportOptions {
   Prices prices;
   std::string source;
   std::vector<std::string> assumptions;  // of the source, put first
+  const FamilyRule* families = nullptr;  // by family: which jobs are of one; borrowed, not null then
   GroupNumbers* group_numbers = nullptr;  // of the same holders, from reports before; borrowed, may be null
 };
 
@@ -132,7 +134,7 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
                     samples::QualityLog quality, const ReportOptions& options);
 
 // The same, one GPU after another, for callers that do not hold the fleet: of tens of thousands of jobs, making and keeping each is most of
-// the work. First the clocks of all (see_clock), then each GPU (add), then the report.
+// the work. First the clocks of all (see_clock; by family, with the members of entries that are many), then each GPU (add), then the report.
 class ReportBuilder {
  public:
   // All are borrowed. `holder` gives a holder by its id, for as long as the builder lives.

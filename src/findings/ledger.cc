@@ -107,7 +107,7 @@ void bind(Statement& find, const Query& query) {
 }  // namespace
 
 Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& folder, LedgerOptions options) {
-  const std::string path = folder + "/flopsight-findings.db";
+  const std::string path = path_in(folder);
   const auto mode = options.read_only ? Database::Mode::kReadOnly : Database::Mode::kReadWrite;
   std::string damage;
   for (int attempt = 0;; ++attempt) {

@@ -55,6 +55,7 @@ struct Count {
 
 class Ledger {
  public:
+  static std::string path_in(const std::string& folder) { return folder + "/flopsight-findings.db"; }
   static base::Result<std::unique_ptr<Ledger>> open(const std::string& folder, LedgerOptions options);
 
   // Unresolved ones, and those that showed at or after `last` ; ascending by `last`.

@@ -6,6 +6,8 @@
 // minute one GPU of a job is written, with the sums of all of them, between the first and the last hour once for ten minutes, and who held
 // what is put in its place at the end: the rows that are read are those of the whole fleet.
 //
+// And a job of 512 GPUs over 30 days, as a service keeps it: minutes of all its GPUs for the last week, ten-minute slots before.
+//
 // FLOPSIGHT_BENCH_GPUS sets the size, FLOPSIGHT_BENCH_JOB_HOURS how long jobs last, FLOPSIGHT_BENCH_STORE a folder in which the store is left for others (benchmarks/serve.py), ending at FLOPSIGHT_BENCH_END (Unix
 // seconds).
 #include <cstdlib>
@@ -213,6 +215,95 @@ Day& day() {
   static Day made;
   return made;
 }
+
+class LongJob {
+ public:
+  static constexpr std::int64_t kGpus = 512;
+  static constexpr std::int64_t kDays = 30, kFineDays = 7;
+
+  LongJob() {
+    const char* folder = std::getenv("FLOPSIGHT_BENCH_STORE");
+    is_kept_ = folder != nullptr;
+    folder_ = is_kept_ ? folder : (std::filesystem::temp_directory_path() / "flopsight_store_bench_job").string();
+    end_ = setting("FLOPSIGHT_BENCH_END", 1'790'051'220) * 1000 / (60 * kMinute) * 60 * kMinute;
+    std::filesystem::create_directories(folder_);
+    store_ = std::move(open_sqlite_store(folder_, {})).value();
+    make();
+  }
+  ~LongJob() {
+    store_.reset();
+    if (!is_kept_) std::filesystem::remove_all(folder_);
+  }
+  Store& store() { return *store_; }
+  units::Window window() const { return {{end_ - kDays * 24 * 60 * kMinute}, {end_}}; }
+  JobId job() const { return job_; }
+
+ private:
+  void make() {
+    for (std::int64_t i = 0; i < kGpus; ++i) {
+      samples::GpuIdentity identity;
+      identity.uuid = "GPU-" + std::to_string(i);
+      identity.host = "node-" + std::to_string(i / 8);
+      identity.index = std::to_string(i % 8);
+      identity.model_raw = "NVIDIA H100 80GB HBM3";
+      ids_.push_back(store_->gpu(identity));
+    }
+    model_ = store_->model("NVIDIA H100 80GB HBM3");
+    samples::Holder holder;
+    holder.job = "pretrain";
+    holder.name_space = "team-0";
+    holder.user = "user-0";
+    holder.rule = "pod";
+    job_ = store_->job(holder);
+    constexpr std::int64_t kAll = kDays * 24 * 60, kFine = kFineDays * 24 * 60;
+    for (std::int64_t minute = 0, step = 10; minute < kAll; minute += step) {
+      step = minute >= kAll - kFine ? 1 : 10;
+      write(minute, step);
+      if ((minute + step) % 60 == 0) {
+        while (store_->maintain(units::Instant{start_of(minute + step)}, Retention{}).value()) {
+        }
+      }
+    }
+  }
+  std::int64_t start_of(std::int64_t minute) const { return end_ - (kDays * 24 * 60 - minute) * kMinute; }
+  void write(std::int64_t minute, std::int64_t step) {
+    store_->begin().ok();
+    GpuCell cell;
+    cell.slot_start = units::Instant{start_of(minute)};
+    cell.job = job_;
+    for (std::int64_t i = 0; i < kGpus; ++i) {
+      cell.gpu = ids_[static_cast<std::size_t>(i)];
+      fill(cell.cell, static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(minute), start_of(minute));
+      for (std::size_t f = 0; f < rollups::kCellFieldCount && step > 1; ++f) {
+        if (rollups::cell_fields()[f].merge == rollups::Merge::kSum) cell.cell[static_cast<CellField>(f)] *= step;
+      }
+      store_->add(cell, model_).ok();
+    }
+    Store::Checkpoint checkpoint;
+    for (const GpuId id : ids_) checkpoint.closed_until.emplace_back(id, units::Instant{start_of(minute + step)});
+    store_->commit(checkpoint).ok();
+  }
+
+  std::int64_t end_ = 0;
+  bool is_kept_ = false;
+  std::string folder_;
+  std::unique_ptr<Store> store_;
+  std::vector<GpuId> ids_;
+  ModelId model_ = 0;
+  JobId job_ = 0;
+};
+
+void totals_of_a_job_of_thirty_days(benchmark::State& state) {
+  LongJob made;
+  std::size_t count = 0;
+  for (auto _ : state) {
+    const auto gpus = made.store().gpu_totals(made.window(), made.job());
+    count = gpus->size();
+    benchmark::DoNotOptimize(count);
+  }
+  state.SetLabel(std::to_string(count) + " GPUs");
+}
+BENCHMARK(totals_of_a_job_of_thirty_days)->Unit(benchmark::kMillisecond);
 
 void job_totals_of_a_day(benchmark::State& state) {
   Day& made = day();

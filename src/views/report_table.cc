@@ -137,6 +137,21 @@ std::string waterfall_text(const analysis::Waterfall& w, bool has_window) {
   return fmt::format("Of the fleet's {}: ", has_window ? "allocated time" : "capacity at that instant") + out + "\n\n";
 }
 
+constexpr std::size_t kFindingsShown = 5;
+
+std::string findings_text(const analysis::Report& report) {
+  if (!report.findings || report.findings->empty()) return {};
+  std::string out = "Findings that are open\n";
+  for (std::size_t i = 0; i < std::min(report.findings->size(), kFindingsShown); ++i) {
+    const analysis::FindingMention& finding = (*report.findings)[i];
+    out += fmt::format("  {}  {} {}: {}", finding.id, finding.severity, finding.kind, base::printable((finding.job.empty() ? "" : finding.job + ": ") + finding.text, 300));
+    if (finding.cost_usd) out += fmt::format(", {:.2f} USD", *finding.cost_usd);
+    out += "\n";
+  }
+  if (report.finding_count > kFindingsShown) out += fmt::format("  ... {} more\n", report.finding_count - kFindingsShown);
+  return out + "\n";
+}
+
 // What a reader of an empty OFU column wants to know first.
 std::string unmeasured_text(const analysis::Report& report) {
   std::string out;
@@ -179,6 +194,7 @@ std::string report_table(const analysis::Report& report, const TableOptions& opt
   if (report.mfu) out += mfu_text(report.mfu->without_known_wrong);
   if (adjusted) out += adjusted_text(report);
   if (report.fleet.ofu_ratio) out += waterfall_text(report.fleet_waterfall, report.window.has_value());
+  out += findings_text(report);
   out += unmeasured_text(report);
   out += "Assumed\n";
   for (const std::string& line : report.assumptions) out += "  " + base::printable(line, 400) + "\n";

@@ -70,7 +70,7 @@ class StoreDesk : public FindingDesk {
 
  private:
   Result<std::unique_ptr<findings::Ledger>> read() const {
-    if (!std::filesystem::exists(folder_ + "/flopsight-findings.db")) {
+    if (!std::filesystem::exists(findings::Ledger::path_in(folder_))) {
       return Error{ErrorCode::kNotFound, folder_ + ": no findings in it; expected the store of flopsight serve"};
     }
     return findings::Ledger::open(folder_, {true});

@@ -1,9 +1,12 @@
 #include "report/command_report.h"
 
+#include <filesystem>
 #include <map>
 #include <ostream>
 
+#include "findings/ledger.h"
 #include "serve/answer.h"
+#include "serve/finding_service.h"
 #include "serve/mfu_answers.h"
 #include "serve/open_folder.h"
 #include "serve/tile_overheads.h"
@@ -45,6 +48,21 @@ base::Status add_reported(store::Reader& stored, JobService& jobs, const AnswerS
   return {};
 }
 
+// Those that are open and showed in the window; nothing where no service kept any.
+base::Status add_findings(const std::string& folder, units::Window window, analysis::Report& report) {
+  if (!std::filesystem::exists(findings::Ledger::path_in(folder))) return {};
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::unique_ptr<findings::Ledger> ledger, findings::Ledger::open(folder, {true}));
+  findings::Query query;
+  query.states = {findings::State::kOpen, findings::State::kAcknowledged};
+  query.window = window;
+  query.limit = analysis::kFindingsMentionedMax;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const findings::Page page, ledger->find(query));
+  report.findings.emplace();
+  for (const findings::Record& record : page.records) report.findings->push_back(mention_of(record));
+  report.finding_count = page.records_total;
+  return {};
+}
+
 // From what `flopsight serve` or `flopsight import` stored; also while the service runs.
 Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window) {
   // What schedulers told is beside the rollups, where it was told.
@@ -69,6 +87,7 @@ Result<analysis::Report> report_store(const ReportArguments& a, const ReportSett
     FLOPSIGHT_RETURN_IF_ERROR(add_reported(*stored, *jobs, answers, window, everybody, report));
     FLOPSIGHT_RETURN_IF_ERROR(add_tile_overheads(jobs->book(), report));
   }
+  FLOPSIGHT_RETURN_IF_ERROR(add_findings(a.store_path, window, report));
   return report;
 }
 
@@ -93,8 +112,10 @@ int run_report(const ReportArguments& a, const Env& env) {
   SourceResult source;
   if (const base::Status status = roll_source(a, settings, window, env, source); !status.ok()) return fail(status.error(), env);
 
+  const analysis::FamilyRule families = analysis::FamilyRule::builtin();
   analysis::ReportOptions options;
   options.by = a.by;
+  options.families = &families;
   options.top = a.top;
   options.prices = settings.prices;
   options.source = source.name;

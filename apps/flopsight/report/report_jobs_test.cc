@@ -1,6 +1,9 @@
 // Jobs told from outside, with --jobs: who held what when the labels do not say, and how large the fleet is.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <tuple>
+
 #include "test_support.h"
 
 namespace flopsight::app {
@@ -30,6 +33,33 @@ TEST(ReportJobs, a_job_holds_its_gpus_for_its_time) {
   EXPECT_EQ(text(job(r, "7"), "key.user"), "ann");
   EXPECT_EQ(text(gpu(r, "GPU-a"), "attributed_by.0"), "jobs_file");
   EXPECT_EQ(count(gpu(r, "GPU-b"), "jobs"), 0U);
+}
+
+TEST(ReportJobs, by_family_runs_of_one_name_user_and_size_are_one_group_and_hours_add_up) {
+  std::string scrape;
+  const std::tuple<const char*, const char*, const char*> gpus[] = {
+      {"GPU-a", "llama-7b-run1", "0.5"}, {"GPU-b", "llama-7b-run2", "0.3"}, {"GPU-c", "bert", "0.1"}, {"GPU-d", "llama-7b-run3", "0.9"}, {"GPU-e", "llama-7b-run3", "0.9"}};
+  std::string jobs = "job,user,hosts,gpus\n";
+  for (const auto& [uuid, name, tensor] : gpus) {
+    scrape += series(kTensor, h100(uuid, "n1", "0"), 15, times(4, tensor)) + series(kClock, h100(uuid, "n1", "0"), 15, times(4, "1830"));
+  }
+  jobs += "llama-7b-run1,ann,n1,GPU-a\nllama-7b-run2,ann,n1,GPU-b\nbert,ann,n1,GPU-c\nllama-7b-run3,ann,n1,\"GPU-d,GPU-e\"\n";
+  const Value r = report(Input{{scrape}, {"--jobs", "@jobs", "--by", "family"}, {{"jobs", jobs}}});
+  EXPECT_EQ(text(r, "by"), "family");
+  std::map<std::string, double> hours, ofu;
+  for (std::size_t i = 0; i < count(r, "groups"); ++i) {
+    const std::string at = "groups." + std::to_string(i) + ".";
+    hours[text(r, at + "key.family")] = number(r, at + "gpu_hours_allocated");
+    ofu[text(r, at + "key.family")] = number(r, at + "ofu_ratio");
+  }
+  ASSERT_EQ(hours.size(), 3U);
+  EXPECT_NEAR(hours.at("llama-#b-run# | ann | H100-SXM5-80GB | 1 GPU"), 120.0 / 3600, 1e-12) << "two runs";
+  EXPECT_NEAR(ofu.at("llama-#b-run# | ann | H100-SXM5-80GB | 1 GPU"), 0.4, 1e-9);
+  EXPECT_NEAR(hours.at("llama-#b-run# | ann | H100-SXM5-80GB | 2 GPUs"), 120.0 / 3600, 1e-12) << "another size";
+  double sum = 0;
+  for (const auto& [family, one] : hours) sum += one;
+  EXPECT_NEAR(sum, number(r, "fleet.gpu_hours_allocated"), 1e-12);
+  EXPECT_EQ(text(gpu(r, "GPU-a"), "jobs.0"), "llama-7b-run1") << "a GPU's job is still that";
 }
 
 TEST(ReportJobs, csv_and_json_say_the_same) {

@@ -165,7 +165,7 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
   analysis::ReportOptions with_numbers = options;
   with_numbers.group_numbers = &holders.index().groups();
   analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return table.at(id); }, with_numbers, quality);
-  times.for_all(false, [&](const rollups::GpuTime& entry) { report.see_clock(entry); });
+  times.for_all(options.by == analysis::GroupBy::kFamily, [&](const rollups::GpuTime& entry) { report.see_clock(entry); });
   times.for_all(true, [&](const rollups::GpuTime& entry) { report.add(entry); });
   analysis::Report out = report.finish(true, window);
   analysis::add_told_gpus(out, times.told().gpus);
@@ -192,6 +192,8 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   options.prices = settings.prices;
   options.source = "store";
   options.assumptions = store_assumptions(caller);
+  const analysis::FamilyRule builtin = analysis::FamilyRule::builtin();
+  options.families = settings.families != nullptr ? settings.families.get() : &builtin;
   const bool needs_gpus = with_gpus || by == analysis::GroupBy::kHost || by == analysis::GroupBy::kGpu;
   Holders holders(store, caller, settings, jobs);
   if (!needs_gpus) return report_of_jobs(store, settings, window, options, holders, jobs, caller, quality);

@@ -154,6 +154,29 @@ TEST_F(Rounds, a_drop_of_two_and_a_half_times_is_found_within_five_minutes_of_da
   EXPECT_NEAR(later.cost->value, 0.6 * kGpus * ((later.last - after(89 * 60)).value / 3'600), 0.3);
 }
 
+TEST_F(Rounds, a_report_from_the_store_names_what_is_open_and_showed_in_its_window) {
+  const auto report = [&](int from_minute, int to_minute, const std::string& format) {
+    return test::run_program({"report", "--store", folder_.path() + "/" + name_, "--start", units::to_rfc3339(after(60 * from_minute)), "--end",
+                              units::to_rfc3339(after(60 * to_minute)), "--format", format});
+  };
+  run_minutes(0, 110, [](int, int minute, Sample& sample) {
+    if (minute >= 90) sample.tensor /= 2.5;
+  });
+  const test::Answer answer = report(0, 110, "json");
+  ASSERT_EQ(answer.exit_code, 0) << answer.err;
+  const auto json = base::json::parse(answer.out);
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(test::number(*json, "finding_count"), 1);
+  EXPECT_EQ(test::text(*json, "findings.0.kind"), "regression");
+  const std::string table = report(0, 110, "table").out;
+  EXPECT_NE(table.find("Findings that are open\n  " + all()[0].id), std::string::npos) << table;
+  EXPECT_NE(table.find("regression: train@a: OFU fell from"), std::string::npos) << table;
+  const auto before = base::json::parse(report(0, 60, "json").out);
+  ASSERT_TRUE(before.ok());
+  EXPECT_EQ(test::number(*before, "finding_count"), 0);
+  EXPECT_EQ(report(0, 60, "table").out.find("Findings"), std::string::npos);
+}
+
 TEST_F(Rounds, blank_counters_are_no_regression_stall_or_hang) {
   run_minutes(0, 150, [](int, int minute, Sample& sample) {
     if (minute >= 90) sample.tensor = sample.sm = sample.engine = 140'737'488'355'328.0;

@@ -21,6 +21,19 @@ std::tuple<detect::Severity, double, double> weight_of(const Record& record) {
 
 }  // namespace
 
+analysis::FindingMention mention_of(const Record& record) {
+  analysis::FindingMention mention;
+  mention.id = record.id;
+  mention.kind = record.kind;
+  mention.severity = detect::severity_name(record.severity);
+  mention.state = findings::state_name(record.state);
+  mention.job = record.job;
+  mention.text = record.text;
+  if (record.cost) mention.cost_gpu_hours = record.cost->value;
+  if (record.cost_usd) mention.cost_usd = record.cost_usd->value;
+  return mention;
+}
+
 Result<std::unique_ptr<FindingService>> FindingService::open(const std::string& folder, findings::BookOptions book, findings::LedgerOptions ledger,
                                                              units::Instant now) {
   FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<findings::Ledger> opened, findings::Ledger::open(folder, ledger));
@@ -141,17 +154,7 @@ std::vector<analysis::FindingMention> FindingService::open_mentions(const std::f
     if (record.is_open() && wanted(record)) chosen.push_back(&record);
   }
   std::stable_sort(chosen.begin(), chosen.end(), [](const Record* a, const Record* b) { return weight_of(*a) > weight_of(*b); });
-  for (const Record* record : chosen) {
-    analysis::FindingMention& mention = out.emplace_back();
-    mention.id = record->id;
-    mention.kind = record->kind;
-    mention.severity = detect::severity_name(record->severity);
-    mention.state = findings::state_name(record->state);
-    mention.job = record->job;
-    mention.text = record->text;
-    if (record->cost) mention.cost_gpu_hours = record->cost->value;
-    if (record->cost_usd) mention.cost_usd = record->cost_usd->value;
-  }
+  for (const Record* record : chosen) out.push_back(mention_of(*record));
   return out;
 }
 

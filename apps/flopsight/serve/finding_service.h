@@ -21,6 +21,9 @@
 
 namespace flopsight::app {
 
+// A record in a few words.
+analysis::FindingMention mention_of(const findings::Record& record);
+
 class FindingService {
  public:
   static constexpr std::size_t kFiguresAtOnce = 1'000;

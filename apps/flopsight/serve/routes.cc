@@ -215,7 +215,7 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
   const auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const auto by = analysis::parse_group_by(request.query_value("by").value_or("job"));
-  if (!by) return failed(wrong_parameter("by", *request.query_value("by"), "job, user, team, namespace, host, gpu or model"));
+  if (!by) return failed(wrong_parameter("by", *request.query_value("by"), "job, user, team, namespace, host, gpu, model or family"));
   const auto top = parameters.count("top", settings.config.limits_page, 1'000'000);
   if (!top.ok()) return failed(top.error());
   const std::string_view gpus = request.query_value("gpus").value_or("false");

@@ -31,7 +31,7 @@ using testing::Not;
 // ---- answers ----
 
 TEST_F(Routed, the_fleet_by_every_grouping_has_the_same_hours) {
-  for (const char* by : {"job", "user", "team", "namespace", "host", "gpu", "model"}) {
+  for (const char* by : {"job", "user", "team", "namespace", "host", "gpu", "model", "family"}) {
     const test::Value answer = json("/api/v1/fleet", {{"by", by}});
     EXPECT_NEAR(test::number(answer, "fleet.gpu_hours_allocated"), 5.0, 1e-6) << by;
     double sum = 0;
