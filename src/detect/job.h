@@ -24,6 +24,9 @@ class JobDetector {
   // Median OFU of the last hour that it worked, for family_shortfall(); nothing before that.
   std::optional<double> level_ofu_ratio() const;
 
+  // Whether `changes` are of interest to findings().
+  bool is_regressed() const { return regression_.open().has_value(); }
+
   // What is the matter now. `family`: levels of the family's other runs. `changes`: of the job's labels. `faults`: of GPUs and hosts of the job.
   std::vector<Finding> findings(const SubjectNames& names, std::span<const double> family = {}, std::span<const LabelChange> changes = {},
                                 std::span<const Finding> faults = {}) const;

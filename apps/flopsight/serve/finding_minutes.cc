@@ -81,6 +81,8 @@ void MinuteReader::learn_jobs(store::Store& store, const AnswerSettings& setting
     jobs_[number].id = id;
     jobs_[number].holder = std::move(holder);
     job_of_id_[cell.job] = number;
+    member_names_.resize(job_of_id_.size());
+    member_names_[cell.job] = {store.holder(cell.job).rule, store.holder(cell.job).job};
     ids_of_job_[number].push_back(cell.job);
   }
 }
@@ -128,6 +130,7 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
         gpu.job = job;
         gpu.is_held = true;
         jobs_[job].seen_unix_milliseconds = minute.start.unix_milliseconds;
+        see_member(job, cells[k].job, minute.start);
         const auto [at, is_new] = of_jobs.try_emplace(job, cells[k].cell);
         if (!is_new) at->second.merge(cells[k].cell);
         // Pods of one group may share a GPU.
@@ -149,6 +152,33 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
     minute.jobs.push_back({job, detect::point_of(cell, minute.start), std::move(gpus)});
   }
   return minute;
+}
+
+void MinuteReader::see_member(std::uint32_t job, store::JobId id, units::Instant minute) {
+  std::map<store::JobId, Member>& members = jobs_[job].members;
+  const auto [at, is_new] = members.try_emplace(id);
+  at->second.last = minute;
+  if (!is_new) return;
+  at->second.rule = member_names_[id].first;
+  at->second.name = member_names_[id].second;
+  at->second.first = minute;
+  std::erase_if(members, [&](const auto& member) { return (minute - member.second.last).value > kMemberHours * 3'600.0; });
+}
+
+std::vector<detect::LabelChange> MinuteReader::changes(std::uint32_t job) const {
+  constexpr double kReplacedSeconds = 600;
+  std::vector<detect::LabelChange> out;
+  for (const auto& [id, after] : jobs_[job].members) {
+    const auto is_replaced = [&](const auto& member) {
+      const Member& before = member.second;
+      const double away_seconds = (after.first - before.last).value;
+      return before.first < after.first && away_seconds >= 0 && away_seconds <= kReplacedSeconds && before.last < after.last;
+    };
+    const auto before = std::find_if(jobs_[job].members.begin(), jobs_[job].members.end(), is_replaced);
+    const bool is_said = std::any_of(out.begin(), out.end(), [&](const auto& change) { return change.time == after.first; });
+    if (before != jobs_[job].members.end() && !is_said) out.push_back({after.first, after.rule, before->second.name, after.name});
+  }
+  return out;
 }
 
 std::vector<MinuteReader::Silence> MinuteReader::silent(units::Instant minute, int minutes) const {

@@ -11,10 +11,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "detect/peers.h"
+#include "detect/suspects.h"
 #include "rollups/cell.h"
 #include "serve/answer.h"
 #include "store/store.h"
@@ -36,6 +38,7 @@ struct FleetMinute {
 class MinuteReader {
  public:
   static constexpr double kMinuteSeconds = 60;
+  static constexpr int kMemberHours = 2;
 
   struct Gpu {
     std::string name;  // UUID and MIG instance, or host and index
@@ -50,10 +53,17 @@ class MinuteReader {
     bool has_job = false;  // and one only
     bool is_held = false;  // by one or several
   };
+  // A pod of a job, or whatever else of the store is one job with others.
+  struct Member {
+    std::string rule;  // the label that names it
+    std::string name;
+    units::Instant first, last;  // minutes in which it had GPUs
+  };
   struct Job {
     std::string id;  // jobs::job_text()
     samples::Holder holder;
     std::int64_t seen_unix_milliseconds = 0;  // its last minute
+    std::map<store::JobId, Member> members;   // of the last kMemberHours
     std::int64_t left_unix_milliseconds = 0;  // the last minute in which a GPU of it was seen without it
   };
 
@@ -76,6 +86,10 @@ class MinuteReader {
   // a GPU of it was seen without since: that is how jobs end.
   std::vector<Silence> silent(units::Instant minute, int minutes) const;
 
+  // When pods of a job were replaced by others, as a new image, commit or configuration is brought out, or a restart. A job that only
+  // grew or shrank has none.
+  std::vector<detect::LabelChange> changes(std::uint32_t job) const;
+
   const std::vector<Gpu>& gpus() const { return gpus_; }
   const std::vector<Job>& jobs() const { return jobs_; }
   // By name and by id; nothing for what no minute had yet.
@@ -88,6 +102,7 @@ class MinuteReader {
   base::Status learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
   void learn_jobs(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
   FleetMinute minute_of(std::span<const store::GpuCell> cells);
+  void see_member(std::uint32_t job, store::JobId member, units::Instant minute);
   void add_unseen(FleetMinute& minute, std::map<std::uint32_t, rollups::Cell>& of_jobs);
 
   JobService* jobs_service_;
@@ -96,6 +111,7 @@ class MinuteReader {
   std::vector<Job> jobs_;
   std::vector<std::string> gpu_names_, host_names_;
   std::vector<std::optional<std::uint32_t>> gpu_of_id_, job_of_id_;  // by the store's numbers
+  std::vector<std::pair<std::string, std::string>> member_names_;    // the same: label and value
   HolderIndex::Basis basis_;                                         // of job_of_id_
   std::unordered_map<std::uint32_t, std::vector<store::JobId>> ids_of_job_;
 };

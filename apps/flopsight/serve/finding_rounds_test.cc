@@ -177,6 +177,25 @@ TEST_F(Rounds, a_report_from_the_store_names_what_is_open_and_showed_in_its_wind
   EXPECT_EQ(report(0, 60, "table").out.find("Findings"), std::string::npos);
 }
 
+TEST_F(Rounds, pods_that_were_replaced_as_a_job_became_slower_are_its_first_suspect) {
+  std::vector<store::PodOwner> owners;
+  for (const char* pod : {"train-5d4f-a", "train-7c9b-a"}) owners.push_back({"a", pod, {"Deployment", "train"}});
+  ASSERT_TRUE(jobs_->keep_owners(owners, after(0)).ok());
+  settings_->grouping = std::make_shared<const jobs::Grouping>();
+  begin();
+  job_of_ = [this](int) { return now_ < after(90 * 60) ? "train-5d4f-a" : "train-7c9b-a"; };
+  run_minutes(0, 110, [](int, int minute, Sample& sample) {
+    if (minute >= 90) sample.tensor /= 2.5;
+  });
+  ASSERT_EQ(kinds(), std::set<std::string>{"regression"});
+  const auto whole = findings_->record(all()[0].id);
+  ASSERT_TRUE(whole.ok() && *whole);
+  ASSERT_FALSE((*whole)->suspects.empty());
+  EXPECT_EQ((*whole)->suspects[0].kind, detect::SuspectKind::kLabelChange);
+  EXPECT_NE((*whole)->suspects[0].text.find("from 'train-5d4f-a' to 'train-7c9b-a'"), std::string::npos) << (*whole)->suspects[0].text;
+  EXPECT_EQ((*whole)->severity, detect::Severity::kCritical) << "evaluations have none";
+}
+
 TEST_F(Rounds, blank_counters_are_no_regression_stall_or_hang) {
   run_minutes(0, 150, [](int, int minute, Sample& sample) {
     if (minute >= 90) sample.tensor = sample.sm = sample.engine = 140'737'488'355'328.0;

@@ -176,8 +176,10 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
     if (now % kLevelEveryMilliseconds == 0) keep_level(job.job, watched->second);
     const auto of_job = faults_of.find(job.job);
     const std::vector<double> family = levels_of_family(job.job, watched->second.family);
+    const std::vector<detect::LabelChange> changes =
+        watched->second.detector.is_regressed() ? names_.changes(job.job) : std::vector<detect::LabelChange>();
     const std::vector<Finding> found =
-        watched->second.detector.findings(subjects, family, {}, of_job == faults_of.end() ? std::span<const Finding>() : std::span<const Finding>(of_job->second));
+        watched->second.detector.findings(subjects, family, changes, of_job == faults_of.end() ? std::span<const Finding>() : std::span<const Finding>(of_job->second));
     for (const Finding& finding : found) take(finding);
   }
   if (now % kLevelEveryMilliseconds == 0) forget(now);
