@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "jobs/job_name.h"
 #include "serve/finding_others.h"
@@ -22,6 +23,8 @@ constexpr double kGpuPastSeconds = 40 * 60;       // longer than any condition o
 constexpr double kSilentPastSeconds = 15 * 60;    // in which a job that is silent now had its GPUs
 constexpr double kLiveSeconds = 300;              // samples are live when the newest is not older
 constexpr double kBesideSeconds = 60, kWasteSeconds = 3'600, kForgetSeconds = 3'600;
+constexpr double kLevelsSeconds = 3'600;
+constexpr std::string_view kLevelsNote = "family_levels";
 constexpr std::size_t kCellsAtOnce = 60'000;
 constexpr std::size_t kNotesMax = 100;
 constexpr auto kPause = std::chrono::seconds(5);
@@ -140,6 +143,12 @@ Status FindingRounds::learn_silent() {
   return {};
 }
 
+Status FindingRounds::keep_levels(units::Instant minute) {
+  if (std::abs((minute - levels_kept_).value) < kLevelsSeconds || watch_.families().empty()) return {};
+  levels_kept_ = minute;
+  return jobs_.book().put_note(kLevelsNote, watch_.families().text());
+}
+
 Status FindingRounds::add_silent(units::Instant minute, units::Instant now, std::vector<Sighting>& seen) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<detect::Finding> silent, silent_.at(minute, now));
   for (const detect::Finding& finding : silent) {
@@ -171,6 +180,9 @@ Status FindingRounds::begin(units::Instant horizon) {
     at->second = std::min(at->second, record.first);
   }
   FLOPSIGHT_RETURN_IF_ERROR(learn_silent());
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<std::string> levels, jobs_.book().note(kLevelsNote));
+  if (levels) watch_.families().restore(*levels);
+  levels_kept_ = first;
   units::Instant from = first - units::Seconds(kGpuPastSeconds);
   while (from < first) {
     const units::Instant end = std::min(first, from + units::Seconds(kMinuteSeconds * static_cast<double>(minutes_at_once_)));
@@ -225,6 +237,7 @@ Status FindingRounds::look_at(units::Instant start, const FleetMinute* minute, u
   // Detectors have seen the minute in any case; what could not be written is with the next.
   Status written = findings_.round(seen, start, now);
   if (written.ok() && !silent.ok()) written = silent;
+  if (written.ok()) written = keep_levels(start);
   const std::scoped_lock lock(mutex_);
   ++health_.minutes;
   health_.looked_until = start + units::Seconds(kMinuteSeconds);

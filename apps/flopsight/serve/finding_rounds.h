@@ -5,7 +5,8 @@
 // A minute is looked at when it is closed for every GPU; while samples come in live, also when it is `settle` older than the newest sample, so that a
 // silent GPU holds nobody up. What comes later is not looked at again. The first time, it begins a day back.
 // While nothing comes in at all, no minute goes by and nothing is resolved; but jobs that are held and silent are looked for by the clock on the wall.
-// After a restart detectors are given their past: jobs twelve hours, or twelve before the oldest open finding of the job; GPUs forty minutes.
+// After a restart detectors are given their past: jobs twelve hours, or twelve before the oldest open finding of the job; GPUs forty minutes; families
+// the levels of their runs, which are kept once an hour of data.
 // Cells come from the store of this process: with several processes on one engine, each looks at the GPUs that it takes in.
 //
 // Threads: one of its own, begun by start(); every function may be called by any.
@@ -72,6 +73,7 @@ class FindingRounds {
   base::Status add_silent(units::Instant minute, units::Instant now, std::vector<findings::Sighting>& seen);
   base::Status look_at_silence(units::Instant horizon, units::Instant now);
   base::Status learn_silent();
+  base::Status keep_levels(units::Instant minute);
 
   Ingest& ingest_;
   JobService& jobs_;
@@ -87,7 +89,7 @@ class FindingRounds {
   std::optional<units::Instant> next_;  // minute to look at
   std::map<std::string, units::Instant> open_since_;  // by job: of what was open before the restart
   std::int64_t minutes_at_once_ = 60;
-  units::Instant looked_beside_, looked_at_silence_, forgotten_;
+  units::Instant looked_beside_, looked_at_silence_, forgotten_, levels_kept_;
   std::optional<units::Instant> waste_until_;
   std::vector<findings::Sighting> beside_;  // audits and waste as they were last
 

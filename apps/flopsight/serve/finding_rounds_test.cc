@@ -196,6 +196,21 @@ TEST_F(Rounds, pods_that_were_replaced_as_a_job_became_slower_are_its_first_susp
   EXPECT_EQ((*whole)->severity, detect::Severity::kCritical) << "evaluations have none";
 }
 
+TEST_F(Rounds, a_run_is_compared_with_runs_of_its_family_that_ended_before_the_process_began) {
+  settings_->families = std::make_shared<const analysis::FamilyRule>(analysis::FamilyRule::builtin());
+  begin();
+  job_of_ = [](int gpu) { return "llama-" + std::to_string(gpu); };
+  run_minutes(0, 135, [](int gpu, int, Sample& sample) { sample.is_there = gpu < 6; });
+  EXPECT_TRUE(all().empty());
+  restart();
+  run_minutes(135, 215, [](int gpu, int, Sample& sample) {
+    sample.is_there = gpu == 7;
+    sample.tensor *= 0.6;
+  });
+  ASSERT_EQ(kinds(), std::set<std::string>{"below_family"});
+  EXPECT_EQ(all()[0].job, "llama-7@a");
+}
+
 TEST_F(Rounds, blank_counters_are_no_regression_stall_or_hang) {
   run_minutes(0, 150, [](int, int minute, Sample& sample) {
     if (minute >= 90) sample.tensor = sample.sm = sample.engine = 140'737'488'355'328.0;

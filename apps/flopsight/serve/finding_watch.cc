@@ -118,27 +118,9 @@ std::map<std::uint32_t, std::vector<Finding>> FindingWatch::by_job(const std::ve
   return out;
 }
 
-std::vector<double> FindingWatch::levels_of_family(std::uint32_t job, const std::string& family) const {
-  std::vector<double> out;
-  const auto levels = family.empty() ? families_.end() : families_.find(family);
-  if (levels == families_.end()) return out;
-  for (const Level& level : levels->second) {
-    if (level.job != job) out.push_back(level.ofu_ratio);
-  }
-  return out;
-}
-
 void FindingWatch::keep_level(std::uint32_t job, const Watched& watched) {
   const auto ofu_ratio = watched.detector.level_ofu_ratio();
-  if (!ofu_ratio || watched.family.empty() || (families_.size() >= kFamiliesMax && !families_.contains(watched.family))) return;
-  std::deque<Level>& levels = families_[watched.family];
-  const auto own = std::find_if(levels.begin(), levels.end(), [&](const Level& level) { return level.job == job; });
-  if (own != levels.end()) {
-    own->ofu_ratio = *ofu_ratio;
-    return;
-  }
-  levels.push_back({job, *ofu_ratio});
-  if (levels.size() > kFamilyRunsKept) levels.pop_front();
+  if (ofu_ratio && !watched.family.empty()) families_.keep(watched.family, names_.jobs()[job].id, *ofu_ratio);
 }
 
 void FindingWatch::forget(std::int64_t now_unix_milliseconds) {
@@ -175,7 +157,7 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
     watched->second.detector.add(job.point, job.gpus);
     if (now % kLevelEveryMilliseconds == 0) keep_level(job.job, watched->second);
     const auto of_job = faults_of.find(job.job);
-    const std::vector<double> family = levels_of_family(job.job, watched->second.family);
+    const std::vector<double> family = families_.others(watched->second.family, names_.jobs()[job.job].id);
     const std::vector<detect::LabelChange> changes =
         watched->second.detector.is_regressed() ? names_.changes(job.job) : std::vector<detect::LabelChange>();
     const std::vector<Finding> found =

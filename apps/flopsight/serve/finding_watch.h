@@ -2,12 +2,10 @@
 // All detectors (src/detect) of a fleet, minute after minute, and what they see as sightings: with whose it is, on which GPU model, at which
 // price. A job's detectors begin with its past (warm()), so that a restart of the service forgets nothing that they need.
 //
-// Limits: jobs_max jobs are watched at once; those past it are counted and their GPUs' faults still found. Levels of ended runs, for comparison
-// within a family, are kept for kFamilyRunsKept runs of each.
+// Limits: jobs_max jobs are watched at once; those past it are counted and their GPUs' faults still found.
 // Threads: one at a time. The reader of minutes is borrowed.
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "detect/faults.h"
 #include "detect/job.h"
 #include "findings/book.h"
+#include "serve/family_levels.h"
 #include "serve/finding_minutes.h"
 
 namespace flopsight::app {
@@ -32,9 +31,6 @@ struct WatchOptions {
 
 class FindingWatch {
  public:
-  static constexpr std::size_t kFamilyRunsKept = 50;
-  static constexpr std::size_t kFamiliesMax = 10'000;
-
   FindingWatch(const MinuteReader& names, WatchOptions options) : names_(names), options_(std::move(options)) {}
   void set_options(WatchOptions options) { options_ = std::move(options); }
 
@@ -50,6 +46,9 @@ class FindingWatch {
   // With whose it is, on what, at which price. Nothing for a kind that is off, and for what is long over.
   std::optional<findings::Sighting> sighting(const detect::Finding& finding, units::Instant minute, const AnswerSettings& settings) const;
 
+  // Of runs, also ended ones, to compare with within a family.
+  FamilyLevels& families() { return families_; }
+
   std::size_t jobs_watched() const { return jobs_.size(); }
   std::size_t jobs_unwatched() const { return unwatched_; }  // in the last minute
 
@@ -60,13 +59,8 @@ class FindingWatch {
     std::string family;
     std::int64_t seen_unix_milliseconds = 0;
   };
-  struct Level {
-    std::uint32_t job = 0;
-    double ofu_ratio = 0;
-  };
   void name_owner(const detect::Finding& finding, findings::Record& record, std::vector<std::uint32_t>& gpus) const;
   std::map<std::uint32_t, std::vector<detect::Finding>> by_job(const std::vector<detect::Finding>& faults) const;
-  std::vector<double> levels_of_family(std::uint32_t job, const std::string& family) const;
   void keep_level(std::uint32_t job, const Watched& watched);
   void forget(std::int64_t now_unix_milliseconds);
 
@@ -74,7 +68,7 @@ class FindingWatch {
   WatchOptions options_;
   detect::FaultDetector faults_;
   std::map<std::uint32_t, Watched> jobs_;
-  std::map<std::string, std::deque<Level>> families_;
+  FamilyLevels families_;
   // Of the last minute: which GPUs jobs and hosts have.
   std::map<std::uint32_t, std::vector<std::uint32_t>> gpus_of_job_;
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> gpus_of_host_;
