@@ -53,9 +53,9 @@ TEST(ReportJobs, by_family_runs_of_one_name_user_and_size_are_one_group_and_hour
     ofu[text(r, at + "key.family")] = number(r, at + "ofu_ratio");
   }
   ASSERT_EQ(hours.size(), 3U);
-  EXPECT_NEAR(hours.at("llama-#b-run# | ann | H100-SXM5-80GB | 1 GPU"), 120.0 / 3600, 1e-12) << "two runs";
-  EXPECT_NEAR(ofu.at("llama-#b-run# | ann | H100-SXM5-80GB | 1 GPU"), 0.4, 1e-9);
-  EXPECT_NEAR(hours.at("llama-#b-run# | ann | H100-SXM5-80GB | 2 GPUs"), 120.0 / 3600, 1e-12) << "another size";
+  EXPECT_NEAR(hours.at("llama-7b# | ann | H100-SXM5-80GB | 1 GPU"), 120.0 / 3600, 1e-12) << "two runs";
+  EXPECT_NEAR(ofu.at("llama-7b# | ann | H100-SXM5-80GB | 1 GPU"), 0.4, 1e-9);
+  EXPECT_NEAR(hours.at("llama-7b# | ann | H100-SXM5-80GB | 2 GPUs"), 120.0 / 3600, 1e-12) << "another size";
   double sum = 0;
   for (const auto& [family, one] : hours) sum += one;
   EXPECT_NEAR(sum, number(r, "fleet.gpu_hours_allocated"), 1e-12);
