@@ -260,6 +260,15 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
 
 HolderSetId LiveFleet::with_holder(HolderSetId set, samples::HolderId holder) {
   const std::uint64_t key = std::uint64_t{set} << 32 | holder;
+  // A GPU's metrics come one after another, and all but the first find what the first left.
+  if (key == last_key_) return last_set_;
+  last_key_ = key;
+  return last_set_ = looked_up(key);
+}
+
+HolderSetId LiveFleet::looked_up(std::uint64_t key) {
+  const auto set = static_cast<HolderSetId>(key >> 32);
+  const auto holder = static_cast<samples::HolderId>(key);
   const auto known = set_with_.find(key);
   if (known != set_with_.end()) return known->second;
   std::vector<samples::HolderId> members = holder_sets_[set];

@@ -187,6 +187,7 @@ class LiveFleet {
   AddResult store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias, std::int64_t time,
                   double raw, std::uint32_t segment);
   HolderSetId with_holder(HolderSetId set, samples::HolderId holder);
+  HolderSetId looked_up(std::uint64_t set_and_holder);
   void resolve(Gpu& gpu);
   static void drop_closed(Gpu& gpu);  // rows that no open slot can need
   void close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything);
@@ -205,6 +206,8 @@ class LiveFleet {
   std::vector<std::vector<samples::HolderId>> holder_sets_{{}};
   std::map<std::vector<samples::HolderId>, HolderSetId> set_of_;
   std::unordered_map<std::uint64_t, HolderSetId> set_with_;  // (set, holder) to set
+  std::uint64_t last_key_ = UINT64_MAX;                      // of it, looked up last
+  HolderSetId last_set_ = 0;
   // Of each divided GPU, what its instances had of each slot that is not written yet.
   std::map<GpuIndex, std::map<std::int64_t, std::int64_t>> instance_microseconds_;
   std::map<GpuIndex, std::vector<GpuIndex>> instances_;

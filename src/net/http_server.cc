@@ -57,6 +57,12 @@ std::string endpoint_text(const tcp::endpoint& endpoint) {
 
 }  // namespace
 
+bool is_ip_address(const std::string& text) {
+  error_code error;
+  asio::ip::make_address(text, error);
+  return !error;
+}
+
 std::string_view ServerRequest::header(std::string_view lower_case_name) const {
   for (const auto& [name, value] : headers) {
     if (name == lower_case_name) return value;

@@ -88,6 +88,9 @@ struct ServerCounters {
   std::uint64_t tls_failures_total = 0;
 };
 
+// "127.0.0.1", "::1"; no name, and no address with a port or brackets.
+bool is_ip_address(const std::string& text);
+
 class HttpServer {
  public:
   static base::Result<std::unique_ptr<HttpServer>> start(ServerOptions options, HeadHandler head, Handler handler);

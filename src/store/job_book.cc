@@ -1,7 +1,9 @@
 #include "store/job_book.h"
 
 #include <algorithm>
+#include <set>
 
+#include "base/text.h"
 #include "schedulers/job_json.h"
 #include "store/job_book_internal.h"
 #include "store/put_aside.h"
@@ -15,7 +17,7 @@ using base::ErrorCode;
 using base::Result;
 using base::Status;
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 constexpr std::int64_t kForgetAtOnce = 5'000;
 
 // Columns of scheduler_jobs are for people and for looking up; what is read back is `told`, the
@@ -25,7 +27,7 @@ CREATE TABLE scheduler_jobs(
   cluster TEXT NOT NULL, id TEXT NOT NULL, start_unix_milliseconds INTEGER NOT NULL,
   end_unix_milliseconds INTEGER NOT NULL, told_unix_milliseconds INTEGER NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL,
   account TEXT NOT NULL, state TEXT NOT NULL, gpu_count INTEGER, is_mig INTEGER NOT NULL, told TEXT NOT NULL,
-  PRIMARY KEY(cluster, id, start_unix_milliseconds)) WITHOUT ROWID;
+  hosts TEXT, PRIMARY KEY(cluster, id, start_unix_milliseconds)) WITHOUT ROWID;
 CREATE INDEX scheduler_jobs_by_id ON scheduler_jobs(id);
 CREATE INDEX scheduler_jobs_by_end ON scheduler_jobs(end_unix_milliseconds, start_unix_milliseconds);
 CREATE TABLE reported_sources(
@@ -69,6 +71,8 @@ CREATE TABLE IF NOT EXISTS job_audits(
   verdict TEXT NOT NULL, summary TEXT NOT NULL, hypotheses TEXT NOT NULL, audit TEXT NOT NULL, PRIMARY KEY(job, namespace));
 CREATE INDEX IF NOT EXISTS job_audits_by_time ON job_audits(audited_unix_milliseconds);
 )sql";
+// Rows of before have none: it is read out of `told` for these.
+constexpr const char* kSinceVersion1 = "ALTER TABLE scheduler_jobs ADD COLUMN hosts TEXT; PRAGMA user_version = 2;";
 // For a book that is only read and older than these tables.
 constexpr const char* kNoModels = R"sql(
 CREATE TEMP TABLE told_models(job, namespace, told_unix_milliseconds, model);
@@ -87,7 +91,8 @@ Status prepare(Database& database, bool read_only) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t tables, number(database, "SELECT count(*) FROM sqlite_master WHERE name = 'job_audits'"));
     return tables > 0 ? Status() : database.execute(kNoModels);
   }
-  if (version == kVersion) return database.execute(std::string(kLateJobs) + kModels);
+  if (version == 1) FLOPSIGHT_RETURN_IF_ERROR(database.execute(std::string("BEGIN IMMEDIATE;") + kSinceVersion1 + "COMMIT;"));
+  if (version > 0) return database.execute(std::string(kLateJobs) + kModels);
   FLOPSIGHT_RETURN_IF_ERROR(
       database.execute("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"));
   return database.execute(std::string("BEGIN IMMEDIATE;") + kTables + kLateJobs + kModels +
@@ -100,6 +105,17 @@ Result<ToldJob> told_in(const Statement& row, int first) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const base::json::Value json, base::json::parse(row.text(first)));
   FLOPSIGHT_ASSIGN_OR_RETURN(schedulers::Job job, schedulers::job_from_json(json));
   return ToldJob{std::move(job), units::Instant{row.integer(first + 1)}};
+}
+
+std::string hosts_text(const schedulers::Job& job) {
+  std::set<std::string_view> hosts;
+  for (const schedulers::Allocation& allocation : job.allocations) {
+    if (allocation.hosts.empty()) return "";
+    hosts.insert(allocation.hosts.begin(), allocation.hosts.end());
+  }
+  std::string text;
+  for (const std::string_view host : hosts) text.append(text.empty() ? "" : "\n").append(host);
+  return text;
 }
 
 Result<std::unique_ptr<JobBook>> JobBook::open(const std::string& folder, JobBookOptions options) {
@@ -116,6 +132,8 @@ Result<std::unique_ptr<JobBook>> JobBook::open(const std::string& folder, JobBoo
       std::unique_ptr<JobBook> book(new JobBook(std::move(database), options));
       FLOPSIGHT_RETURN_IF_ERROR(book->count_rows());
       book->damage_ = damage;
+      FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t version, number(book->database_, "PRAGMA user_version"));
+      book->has_hosts_ = version >= kVersion;
       return book;
     }();
     if (opened.ok() || opened.error().code != ErrorCode::kCorrupt || options.read_only ||
@@ -191,6 +209,38 @@ Result<std::vector<RunRow>> JobBook::run_rows(units::Window window) {
     run.told = units::Instant{find.integer(6)};
     if (!find.is_null(7)) run.gpu_count = static_cast<std::uint32_t>(find.integer(7));
     run.is_mig = find.integer(8) != 0;
+  }
+}
+
+Status JobBook::for_run_hosts(units::Window window, const std::function<bool(const RunRow&)>& wants,
+                              const std::function<void(const RunRow&, std::span<const std::string>)>& sink) {
+  const std::scoped_lock lock(mutex_);
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      Statement find,
+      database_.prepare(std::string("SELECT cluster, id, start_unix_milliseconds, end_unix_milliseconds, told_unix_milliseconds, ") +
+                        (has_hosts_ ? "hosts" : "NULL") + ", told, told_unix_milliseconds FROM scheduler_jobs WHERE "
+                        "end_unix_milliseconds > ? AND start_unix_milliseconds < ? ORDER BY cluster, id, start_unix_milliseconds"));
+  find.bind(1, window.start.unix_milliseconds);
+  find.bind(2, window.end.unix_milliseconds);
+  RunRow run;
+  for (;;) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+    if (!row) return {};
+    run.cluster = find.text(0);
+    run.id = find.text(1);
+    run.start = units::Instant{find.integer(2)};
+    run.end.reset();
+    if (find.integer(3) != kNoEnd) run.end = units::Instant{find.integer(3)};
+    run.told = units::Instant{find.integer(4)};
+    if (!wants(run)) continue;
+    std::string hosts;
+    if (find.is_null(5)) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(const ToldJob told, told_in(find, 6));
+      hosts = hosts_text(told.job);
+    } else {
+      hosts = find.text(5);
+    }
+    sink(run, hosts.empty() ? std::vector<std::string>() : base::split(hosts, '\n'));
   }
 }
 

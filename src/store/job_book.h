@@ -12,6 +12,7 @@
 // kCorrupt, kIo. Threads: any.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -110,6 +111,10 @@ class JobBook {
   base::Result<std::vector<ToldJob>> jobs(units::Window window, std::uint64_t limit);
   // Held at some time in the window, ascending by cluster, id and start.
   base::Result<std::vector<RunRow>> run_rows(units::Window window);
+  // Of the same runs, as far as `wants` says yes to them: the names of their hosts, each once, and none where the scheduler left some out. A row has
+  // only its key and its times here. Without reading back what was told: for many.
+  base::Status for_run_hosts(units::Window window, const std::function<bool(const RunRow&)>& wants,
+                             const std::function<void(const RunRow&, std::span<const std::string>)>& sink);
   // Runs that were told, or told to have other GPUs, when they had begun some time ago: rollups may have been closed without them. They stay
   // in this list until they are dropped from it. Ascending by start, at most `limit`.
   base::Result<std::vector<ToldJob>> late_jobs(std::uint64_t limit);
@@ -179,6 +184,7 @@ class JobBook {
   std::uint64_t jobs_total_ = 0;
   std::uint64_t steps_total_ = 0;
   std::string damage_;
+  bool has_hosts_ = true;  // a book of version 1 that is only read has no such column
 };
 
 }  // namespace flopsight::store

@@ -45,7 +45,7 @@ struct JobBook::PutJobs {
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement find, database.prepare("SELECT told, told_unix_milliseconds FROM scheduler_jobs WHERE "
                                                                 "cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement write,
-                               database.prepare("INSERT OR REPLACE INTO scheduler_jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                               database.prepare("INSERT OR REPLACE INTO scheduler_jobs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement touch, database.prepare("UPDATE scheduler_jobs SET told_unix_milliseconds = ? WHERE "
                                                                  "cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement late, database.prepare("INSERT OR IGNORE INTO late_jobs VALUES(?, ?, ?)"));
@@ -174,6 +174,7 @@ struct JobBook::PutJobs {
     }
     write.bind(11, job.is_mig() ? 1 : 0);
     write.bind_text(12, json);
+    write.bind_text(13, hosts_text(job));
     return write.run();
   }
 

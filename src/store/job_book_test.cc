@@ -317,6 +317,44 @@ TEST_F(JobBookTest, keeps_owners_of_pods_and_gpus_of_hosts) {
   EXPECT_EQ(*book_->hosts(), hosts);
 }
 
+// A book of version 1 is one whose rows have no `hosts`.
+TEST_F(JobBookTest, hosts_of_runs_are_told_whatever_version_wrote_them_and_also_from_a_book_of_version_1_that_is_only_read) {
+  Job split = job("1", 0, 50);
+  split.allocations = {{{"n1", "n2"}, {}, 8}, {{"n2", "n3"}, {}, 4}};
+  Job partly = job("2", 0, 50);
+  partly.allocations = {{{"n1"}, {}, 8}, {{}, {}, 4}};
+  put({split, partly, job("3", 0, 50), job("9", 500)});
+  const auto hosts = [&] {
+    std::vector<std::string> lines;
+    const base::Status read = book_->for_run_hosts(
+        {Instant{0}, Instant{100'000}}, [](const RunRow& run) { return run.id != "3"; },
+        [&](const RunRow& run, std::span<const std::string> names) {
+          std::string line = run.cluster + "/" + run.id + ":";
+          for (const std::string& name : names) line += " " + name;
+          lines.push_back(line);
+        });
+    EXPECT_TRUE(read.ok());
+    return lines;
+  };
+  const std::vector<std::string> expected = {"c1/1: n1 n2 n3", "c1/2:"};
+  EXPECT_EQ(hosts(), expected);
+  book_.reset();
+  {
+    auto database = Database::open((folder_ / "flopsight-jobs.db").string(), Database::Mode::kReadWrite);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->execute("ALTER TABLE scheduler_jobs DROP COLUMN hosts; PRAGMA user_version = 1").ok());
+  }
+  JobBookOptions read_only;
+  read_only.read_only = true;
+  open(read_only);
+  EXPECT_EQ(hosts(), expected) << "only read, so without the column";
+  open();
+  EXPECT_EQ(hosts(), expected) << "with a column that has nothing";
+  split.end = Instant{60'000};
+  put({split});
+  EXPECT_EQ(hosts(), expected);
+}
+
 TEST_F(JobBookTest, ids_that_are_sql_are_ids) {
   const std::string evil = "1'; DROP TABLE scheduler_jobs; --";
   put({job(evil, 0)});

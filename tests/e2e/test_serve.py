@@ -147,6 +147,41 @@ class Reload(unittest.TestCase):
                 self.assertEqual(service.stop(), 0)
 
 
+    def test_logs_and_slurm_are_asked_anew_and_what_needs_a_restart_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(name, text):
+                with open(f"{folder}/{name}.new", "w", encoding="utf-8") as file:
+                    file.write(text)
+                os.rename(f"{folder}/{name}.new", f"{folder}/{name}")
+
+            for name in ("a", "b"):
+                write(name + ".log", "")
+            write("logs.yml", f"training-logs:\n  - {{path: {folder}/a.log, job: '101'}}\n")
+            config = "listen: 127.0.0.1:0\n"
+            write("serve.yml", config)
+            with Service("--config", folder + "/serve.yml", "--rollup-slot", "10s") as service:
+                self.assertEqual(service.metric("flopsight_training_logs"), 0)
+                config += f"training-logs: {folder}/logs.yml\nrollup: {{late: 7s}}\n"
+                write("serve.yml", config)
+                service.hang_up()
+                line = service.wait_for_log("configuration reloaded.*")
+                self.assertTrue(line.endswith("configuration reloaded; changed, but as before until a restart: rollup.late"), line)
+                servers.wait_until(lambda: service.metric("flopsight_training_logs") == 1, "the log to be followed")
+                # The file of sources is another one under the same name.
+                write("logs.yml", f"training-logs:\n  - {{path: '{folder}/*.log', job: '101'}}\n")
+                service.hang_up()
+                servers.wait_until(lambda: service.metric("flopsight_training_logs") == 2, "both logs to be followed")
+                self.assertNotIn("flopsight_slurm_polls_total", service.ask("/metrics")[1])
+                write("serve.yml", config + f"slurm: {{commands: true, cluster: alpha, command-folder: {folder}, interval: 1s}}\n")
+                service.hang_up()
+                service.wait_for_log("Slurm: .*scontrol")
+                write("serve.yml", "listen: 127.0.0.1:0\n")
+                service.hang_up()
+                servers.wait_until(lambda: service.metric("flopsight_training_logs") == 0, "no log to be followed")
+                self.assertNotIn("answers again", service.log())
+                self.assertEqual(service.stop(), 0)
+
+
 def certificate(folder: str, name: str) -> str:
     """A throw-away certificate for 127.0.0.1 at folder/cert.pem, with its key beside it; the path of a copy."""
     made = subprocess.run(

@@ -287,6 +287,18 @@ net::ServerResponse unauthorized(const Access& access, bool known) {
   return response;
 }
 
+bool is_strange_host(std::string_view host_header, std::span<const std::string> known) {
+  std::string name = base::to_lower(host_header);
+  const std::size_t colon = name.rfind(':');
+  if (colon != std::string::npos && name.find(']', colon) == std::string::npos) name.resize(colon);
+  if (name.ends_with('.')) name.pop_back();
+  // Without a Host it is no browser.
+  if (name.empty() || name == "localhost" || name.ends_with(".localhost")) return false;
+  const bool is_bracketed = name.front() == '[' && name.back() == ']';
+  if (net::is_ip_address(is_bracketed ? name.substr(1, name.size() - 2) : name)) return false;
+  return std::none_of(known.begin(), known.end(), [&](const std::string& one) { return base::to_lower(one) == name; });
+}
+
 base::Status check_exposure(const std::string& listen, bool is_loopback, bool allow_insecure, const std::string& web_config, const Access& access) {
   if (is_loopback || allow_insecure || (access.tls() && !access.is_open())) return {};
   return base::Error{base::ErrorCode::kInvalid, "listen: " + listen + " is not loopback and " + (web_config.empty() ? "the configuration" : web_config) +

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,6 +75,10 @@ class Access {
   std::optional<net::ServerTls> tls_;
   std::shared_ptr<net::PasswordCache> cache_ = std::make_shared<net::PasswordCache>();
 };
+
+// Whether a request's Host is a name that the DNS of a stranger may have turned to this machine, so that a page in somebody's browser can read what a
+// service on loopback tells everybody: one that is no address, not localhost and none of `known`. Names are compared without case and port.
+bool is_strange_host(std::string_view host_header, std::span<const std::string> known);
 
 // The answer to who may not: 403 to somebody whom we know, 401 to everybody else.
 net::ServerResponse unauthorized(const Access& access, bool known);

@@ -70,6 +70,18 @@ TEST(Access, without_users_and_tokens_everybody_may_everything) {
   EXPECT_FALSE(access.surely_refused({}));
 }
 
+TEST(Access, a_name_that_a_strangers_dns_may_have_turned_here_is_told_from_addresses_and_from_what_is_known) {
+  const std::vector<std::string> known = {"gpu.example"};
+  for (const char* host : {"", "localhost", "LocalHost:9890", "localhost.:9890", "page.localhost", "127.0.0.1", "127.0.0.1:9890", "10.0.0.7:80", "[::1]", "[::1]:9890",
+                           "GPU.example:443", "gpu.example"}) {
+    EXPECT_FALSE(is_strange_host(host, known)) << host;
+  }
+  for (const char* host : {"attacker.example", "attacker.example:9890", "127.0.0.1.attacker.example", "localhost.attacker.example", "xgpu.example", "gpu.example.org",
+                           "127.0.0.999:1", "[attacker]", "1", "0x7f000001", ":9890x:1"}) {
+    EXPECT_TRUE(is_strange_host(host, known)) << host;
+  }
+}
+
 TEST(Access, a_token_has_its_roles_and_no_other) {
   const Access access = parsed("", kTokens);
   const auto may = [&](const std::string& token) {

@@ -199,7 +199,7 @@ int wait_for_signal(const sigset_t& signals) {
 class Service {
  public:
   Service(const ServeArguments& arguments, const Env& env, Loaded loaded)
-      : arguments_(arguments), env_(env), loaded_(std::move(loaded)) {}
+      : arguments_(arguments), env_(env), loaded_(std::move(loaded)), slot_wait_(slot_wait(loaded_.config)) {}
 
   base::Status start() {
     IngestOptions options = ingest_options(loaded_);
@@ -260,6 +260,7 @@ class Service {
         flush(now);
         next_flush = ingest_->more() ? now : flush_after(now);
       }
+      say_notes();
       if ((now - forgotten_).value > 3600) forget(now);
       news_->refresh(now);
       // The store is free in between, for questions.
@@ -278,6 +279,7 @@ class Service {
     own_gpus_.reset();
     scraping_.reset();
     flush(env_.now());
+    say_notes();
     telling_.reset();
     delivery_.reset();
     say(env_, "stopped");
@@ -289,7 +291,7 @@ class Service {
   units::Instant flush_after(units::Instant now) const {
     const ServeConfig& c = loaded_.config;
     const std::int64_t slot = std::llround(c.rollup_slot.value * 1000);
-    const std::int64_t delay = std::llround((slot_wait(c).value + c.scrape_interval.value + 5) * 1000);
+    const std::int64_t delay = std::llround((slot_wait_.value + c.scrape_interval.value + 5) * 1000);
     return units::Instant{((now.unix_milliseconds - delay) / slot + 1) * slot + delay};
   }
 
@@ -353,7 +355,7 @@ class Service {
   // Hands the fleet who held what, for all slots that are still open.
   void attribute(units::Instant now) {
     const ServeConfig& c = loaded_.config;
-    const double back_seconds = c.rollup_gap.value + c.rollup_idle.value + 2 * (slot_wait(c).value + c.rollup_slot.value);
+    const double back_seconds = c.rollup_gap.value + c.rollup_idle.value + 2 * (slot_wait_.value + c.rollup_slot.value);
     std::vector<jobs::JobRecord> records = jobs_file_;
     const units::Instant back = now - units::Seconds(back_seconds);
     auto told = jobs_->records({std::min(back, ingest_->oldest_open().value_or(back)), now + c.rollup_future});
@@ -368,12 +370,16 @@ class Service {
     }
   }
 
-  void flush(units::Instant now) {
-    attribute(now);
-    telling_->keep_reported(now);
+  // What others found out by themselves.
+  void say_notes() {
     for (const std::string& note : telling_->take_notes()) say(env_, note);
     for (const std::string& note : auditing_->take_notes()) say(env_, note);
     for (const std::string& note : looking_->take_notes()) say(env_, note);
+  }
+
+  void flush(units::Instant now) {
+    attribute(now);
+    telling_->keep_reported(now);
     const base::Status flushed = ingest_->flush(now);
     const std::string trouble = flushed.ok() ? "" : flushed.error().message;
     // Once, not every minute.
@@ -390,11 +396,7 @@ class Service {
       say(env_, "configuration not reloaded: " + loaded.error().message);
       return;
     }
-    // What the fleet and the listening socket were made with stays as it is.
-    loaded->config.listen = loaded_.config.listen;
-    loaded->config.store = loaded_.config.store;
-    loaded->config.rollup_slot = loaded_.config.rollup_slot;
-    loaded->config.engine_url = loaded_.config.engine_url;
+    const std::vector<std::string> kept = keep_until_restart(loaded_.config, loaded->config);
     // Of the address that is listened on, which need not be the one in the file.
     if (const base::Status exposed = check_exposure(loaded->config, *loaded->access); !exposed.ok()) {
       say(env_, "configuration not reloaded: " + exposed.error().message);
@@ -429,13 +431,16 @@ class Service {
     ingest_->set_retention({loaded_.config.retention_fine, loaded_.config.retention_middle,
                             loaded_.config.retention_coarse, loaded_.config.retention_bytes});
     scraping_->reload(loaded_.config);
-    say(env_, "configuration reloaded: users, tokens, certificates, prices, attainable shares, jobs file, models, groups, families, findings, receivers of findings, retention, query limits, "
-               "scrape targets");
+    if (const base::Status told = telling_->reload(loaded_.config); !told.ok()) say(env_, "Slurm and training logs: " + told.error().message);
+    std::string line = "configuration reloaded";
+    for (const std::string& key : kept) line += (&key == &kept.front() ? "; changed, but as before until a restart: " : ", ") + key;
+    say(env_, line);
   }
 
   const ServeArguments& arguments_;
   const Env& env_;
   Loaded loaded_;
+  const units::Seconds slot_wait_;  // which the fleet was made with
   std::string trouble_;
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<JobService> jobs_;

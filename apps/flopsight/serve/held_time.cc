@@ -11,11 +11,30 @@ namespace {
 // Less than this share beyond what the rollups have is a matter of whole slots and of when a job's processes really started.
 constexpr double kUnseenRatio = 0.02;
 
-bool names_hosts(const std::vector<schedulers::Job>& runs) {
-  return !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const schedulers::Job& run) {
-    return !run.allocations.empty() && std::none_of(run.allocations.begin(), run.allocations.end(),
-                                                    [](const auto& allocation) { return allocation.hosts.empty(); });
-  });
+// GPU time that was given beyond what was seen; nothing where that is none, or where it is not known how much was given.
+std::optional<double> beyond_seen(const JobService::Held& held, double seen_gpu_seconds, samples::QualityLog& quality) {
+  if (!held.gpu_seconds) {
+    if (seen_gpu_seconds <= 0) quality.add(held.is_mig ? "held_instances_not_placed" : "held_number_unknown", jobs::job_text(held.holder));
+    return std::nullopt;
+  }
+  const double unseen_seconds = *held.gpu_seconds - seen_gpu_seconds;
+  return unseen_seconds > kUnseenRatio * *held.gpu_seconds ? std::optional(unseen_seconds) : std::nullopt;
+}
+
+// What of it is surely no time that was seen as nobody's.
+std::optional<double> not_counted(const samples::Holder& holder, double unseen_seconds, bool may_be_counted, samples::QualityLog& quality) {
+  quality.add(may_be_counted ? "held_not_attributed" : "held_not_seen", jobs::job_text(holder));
+  return may_be_counted ? std::nullopt : std::optional(unseen_seconds);
+}
+
+// The same names from a run as the book of jobs keeps them.
+std::vector<std::string> hosts_of(const schedulers::Job& run) {
+  std::vector<std::string> hosts;
+  for (const schedulers::Allocation& allocation : run.allocations) {
+    if (allocation.hosts.empty()) return {};
+    hosts.insert(hosts.end(), allocation.hosts.begin(), allocation.hosts.end());
+  }
+  return hosts;
 }
 
 }  // namespace
@@ -38,20 +57,13 @@ const JobService::Held* ToldTime::of(const samples::Holder& holder) const {
   return nullptr;
 }
 
-base::Result<bool> FreeHosts::has(const std::vector<schedulers::Job>& runs) {
-  if (!loaded_) FLOPSIGHT_RETURN_IF_ERROR(load());
-  for (const schedulers::Job& run : runs) {
-    for (const schedulers::Allocation& allocation : run.allocations) {
-      for (const std::string& host : allocation.hosts) {
-        if (hosts_.contains(jobs::short_host(host))) return true;
-      }
-    }
-  }
-  return false;
+bool FreeHosts::has(std::span<const std::string> hosts) const {
+  return !hosts_.empty() &&
+         std::any_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return hosts_.contains(jobs::short_host(host)); });
 }
 
 base::Status FreeHosts::load() {
-  loaded_ = true;
+  if (loaded_) return {};
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuTotal> totals, reader_.gpu_totals(window_, std::nullopt));
   std::vector<store::GpuId> ids;
   for (const store::GpuTotal& total : totals) {
@@ -59,25 +71,21 @@ base::Status FreeHosts::load() {
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, reader_.gpus(ids));
   for (const store::GpuRecord& record : records) hosts_.insert(jobs::short_host(record.identity.host));
+  loaded_ = true;
   return {};
 }
 
-base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& held, double seen_gpu_seconds, JobService& jobs,
-                                                       units::Window window, FreeHosts& free_hosts,
+base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& held, double seen_gpu_seconds,
+                                                       std::span<const schedulers::Job> runs, FreeHosts& free_hosts,
                                                        samples::QualityLog& quality) {
-  if (!held.gpu_seconds) {
-    if (seen_gpu_seconds <= 0) quality.add(held.is_mig ? "held_instances_not_placed" : "held_number_unknown", jobs::job_text(held.holder));
-    return std::optional<double>();
-  }
-  const double unseen_seconds = *held.gpu_seconds - seen_gpu_seconds;
-  if (unseen_seconds <= kUnseenRatio * *held.gpu_seconds) return std::optional<double>();
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<schedulers::Job> runs, jobs.runs_of(held.holder, window));
-  bool may_be_counted = !names_hosts(runs);
-  if (!may_be_counted) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(may_be_counted, free_hosts.has(runs));
-  }
-  quality.add(may_be_counted ? "held_not_attributed" : "held_not_seen", jobs::job_text(held.holder));
-  return may_be_counted ? std::optional<double>() : std::optional(unseen_seconds);
+  const std::optional<double> unseen_seconds = beyond_seen(held, seen_gpu_seconds, quality);
+  if (!unseen_seconds) return unseen_seconds;
+  FLOPSIGHT_RETURN_IF_ERROR(free_hosts.load());
+  const bool may_be_counted = runs.empty() || std::any_of(runs.begin(), runs.end(), [&](const schedulers::Job& run) {
+    const std::vector<std::string> hosts = hosts_of(run);
+    return hosts.empty() || free_hosts.has(hosts);
+  });
+  return not_counted(held.holder, *unseen_seconds, may_be_counted, quality);
 }
 
 base::Result<std::vector<ToldJobTime>> told_times(store::Reader& reader, JobService& jobs, units::Window window, const SeenSeconds& seen,
@@ -89,12 +97,35 @@ base::Result<std::vector<ToldJobTime>> told_times(store::Reader& reader, JobServ
   for (const auto& [job, seconds] : seen) {
     if (const JobService::Held* held = told.of(reader.holder(job))) seen_seconds[held] += seconds;
   }
-  FreeHosts free_hosts(reader, window);
+  struct Unseen {
+    double seconds = 0;
+    bool has_runs = false;
+    bool may_be_counted = false;
+  };
+  std::map<std::pair<std::string, std::string>, Unseen> unseen;  // by cluster and id
   for (const JobService::Held& held : told.all()) {
     if (!caller.sees(held.holder)) continue;
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<double> unseen,
-                               unseen_gpu_seconds(held, seen_seconds[&held], jobs, window, free_hosts, quality));
-    out.push_back({held.holder, unseen, held.gpu_count_max});
+    const std::optional<double> seconds = beyond_seen(held, seen_seconds[&held], quality);
+    if (seconds) unseen[{held.holder.name_space, held.holder.job}].seconds = *seconds;
+  }
+  if (!unseen.empty()) {
+    FreeHosts free_hosts(reader, window);
+    FLOPSIGHT_RETURN_IF_ERROR(free_hosts.load());
+    // A row at a time: a year of a large cluster's jobs names more hosts than fit.
+    FLOPSIGHT_RETURN_IF_ERROR(jobs.for_held_hosts(
+        window, [&](const std::string& cluster, const std::string& id) { return unseen.contains({cluster, id}); },
+        [&](const std::string& cluster, const std::string& id, std::span<const std::string> hosts) {
+          Unseen& of = unseen[{cluster, id}];
+          of.has_runs = true;
+          of.may_be_counted = of.may_be_counted || hosts.empty() || free_hosts.has(hosts);
+        }));
+  }
+  for (const JobService::Held& held : told.all()) {
+    if (!caller.sees(held.holder)) continue;
+    ToldJobTime& time = out.emplace_back(ToldJobTime{held.holder, std::nullopt, held.gpu_count_max});
+    const auto at = unseen.find({held.holder.name_space, held.holder.job});
+    if (at == unseen.end()) continue;
+    time.unseen_gpu_seconds = not_counted(held.holder, at->second.seconds, !at->second.has_runs || at->second.may_be_counted, quality);
   }
   return out;
 }

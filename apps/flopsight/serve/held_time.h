@@ -8,8 +8,9 @@
 
 #include <map>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -41,20 +42,20 @@ class ToldTime {
 class FreeHosts {
  public:
   FreeHosts(store::Reader& reader, units::Window window) : reader_(reader), window_(window) {}
-  base::Result<bool> has(const std::vector<schedulers::Job>& runs);
+  base::Status load();
+  // Any of them; false before load().
+  bool has(std::span<const std::string> hosts) const;
 
  private:
-  base::Status load();
-
   store::Reader& reader_;
   units::Window window_;
   bool loaded_ = false;
-  std::set<std::string> hosts_;
+  std::unordered_set<std::string> hosts_;
 };
 
-// GPU-seconds of the job that nobody saw; nothing where all was seen, or where it cannot be told.
+// GPU-seconds of the job that nobody saw; nothing where all was seen, or where it cannot be told. `runs`: those of the job in the window.
 base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& held, double seen_gpu_seconds,
-                                                       JobService& jobs, units::Window window, FreeHosts& free_hosts,
+                                                       std::span<const schedulers::Job> runs, FreeHosts& free_hosts,
                                                        samples::QualityLog& quality);
 
 // What the rollups have of each job in the window, in GPU-seconds.

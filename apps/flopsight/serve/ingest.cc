@@ -61,20 +61,42 @@ struct Ingest::Names {
     bool is_beside() const { return is_owner || is_reported; }
     bool wanted() const { return is_beside() || metric.wanted(); }
   };
-  tsl::robin_map<std::string, Use, TextHash, TextEqual> metrics;
   tsl::robin_map<wire::LabelsKey, live::LabelSetId, KeyHash> label_sets;
 
   explicit Names(const training_logs::ExportedMetrics& reported) : reported_(reported) { label_sets.max_load_factor(0.85F); }
 
+  // Metrics come in the same order again and again, so what came next the last time is looked at first.
   Use use_of(std::string_view metric) {
-    const auto at = metrics.find(metric);
-    if (at != metrics.end()) return at->second;
+    if (last_ < known_.size()) {
+      const std::size_t next = known_[last_].next;
+      if (known_[next].name == metric) {
+        last_ = next;
+        return known_[next].use;
+      }
+    }
+    const auto at = metrics_.find(metric);
+    if (at != metrics_.end()) {
+      if (last_ < known_.size()) known_[last_].next = at->second;
+      last_ = at->second;
+      return known_[last_].use;
+    }
     const Use use{live::metric_use(metric), jobs::OwnerTable::wants(metric), reported_.known(metric)};
-    if (metrics.size() < kNamesMax) metrics.emplace(std::string(metric), use);
+    if (known_.size() < kNamesMax) {
+      metrics_.emplace(std::string(metric), known_.size());
+      known_.push_back({std::string(metric), use, known_.size()});
+    }
     return use;
   }
 
  private:
+  struct Known {
+    std::string name;
+    Use use;
+    std::size_t next = 0;  // in known_
+  };
+  tsl::robin_map<std::string, std::size_t, TextHash, TextEqual> metrics_;
+  std::vector<Known> known_;
+  std::size_t last_ = 0;
   const training_logs::ExportedMetrics& reported_;
 };
 

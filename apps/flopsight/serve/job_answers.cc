@@ -143,7 +143,7 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
     double seen_seconds = 0;
     for (const auto& [model, cell] : gathered.cells.by_model) seen_seconds += rollups::totals_of(cell).allocated_seconds;
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<double> unseen,
-                               unseen_gpu_seconds(*held, seen_seconds, *q.jobs, q.window, q.free_hosts, q.quality));
+                               unseen_gpu_seconds(*held, seen_seconds, runs, q.free_hosts, q.quality));
     if (unseen) {
       rollups::Cell cell;
       cell.absent(samples::AbsentReason::kNotSeen) = std::llround(*unseen * 1e6);

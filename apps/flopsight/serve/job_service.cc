@@ -94,13 +94,25 @@ schedulers::Job JobService::with_life(store::ToldJob told) const {
   return job;
 }
 
+units::Instant JobService::end_of(const store::RunRow& run, units::Window window) const {
+  if (!run.end && is_gone(run.cluster, run.told)) return std::max(run.told, run.start);
+  return run.end.value_or(window.end);
+}
+
+Status JobService::for_held_hosts(units::Window window, const std::function<bool(const std::string&, const std::string&)>& wants,
+                                  const std::function<void(const std::string&, const std::string&, std::span<const std::string>)>& sink) {
+  const std::scoped_lock lock(mutex_);
+  return book_->for_run_hosts(
+      window, [&](const store::RunRow& run) { return end_of(run, window) > window.start && wants(run.cluster, run.id); },
+      [&](const store::RunRow& run, std::span<const std::string> hosts) { sink(run.cluster, run.id, hosts); });
+}
+
 Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::RunRow> rows, book_->run_rows(window));
   const std::scoped_lock lock(mutex_);
   std::vector<Held> out;
   for (const store::RunRow& run : rows) {
-    units::Instant end = run.end.value_or(window.end);
-    if (!run.end && is_gone(run.cluster, run.told)) end = std::max(run.told, run.start);
+    const units::Instant end = end_of(run, window);
     if (end <= window.start) continue;
     const bool is_first = out.empty() || out.back().holder.job != run.id || out.back().holder.name_space != run.cluster;
     if (is_first) {

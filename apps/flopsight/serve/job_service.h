@@ -5,6 +5,7 @@
 //
 // Threads: any.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -79,6 +80,9 @@ class JobService {
   // names one.
   base::Result<std::vector<schedulers::Job>> runs_of(const samples::Holder& holder,
                                                      units::Window window);
+  // Of runs that are in held(), as far as `wants` (cluster, id) says yes: the names of all hosts of each, none where its scheduler left some out.
+  base::Status for_held_hosts(units::Window window, const std::function<bool(const std::string&, const std::string&)>& wants,
+                              const std::function<void(const std::string&, const std::string&, std::span<const std::string>)>& sink);
   // Of a job that may have had several holders (the pods of a group): what several say of one step through sources of one name
   // is one, and of the sources the one with an MFU and the most steps that count in the window. Nothing when nobody said anything.
   // Of more holders than have 500,000 steps together, the first speak.
@@ -101,6 +105,7 @@ class JobService {
  private:
   explicit JobService(std::unique_ptr<store::JobBook> book) : book_(std::move(book)) {}
   base::Status load();
+  units::Instant end_of(const store::RunRow& run, units::Window window) const;  // mutex_ held
   bool is_gone(const std::string& cluster, units::Instant told) const;  // mutex_ held
   schedulers::Job with_life(store::ToldJob told) const;                 // mutex_ held
 

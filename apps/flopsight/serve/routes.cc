@@ -85,6 +85,11 @@ std::optional<ServerResponse> Routes::head(const ServerRequest& head) const {
     ++counters_.unauthorized;
     return unauthorized(*settings->access, false);
   }
+  if (rule->role && settings->access->is_open() && parse_listen(settings->config.listen)->is_loopback &&
+      is_strange_host(head.header("host"), settings->config.allowed_hosts)) {
+    return failed(421, "asked for as " + base::printable(head.header("host"), 80) + ": a service on loopback that has no users answers to addresses and localhost; "
+                       "allowed-hosts names others");
+  }
   if (rule->path == "/api/v1/write") {
     if (!wire::remote_write_version(head.header("content-type"))) {
       return failed(415, "expected application/x-protobuf, with proto=prometheus.WriteRequest or "

@@ -165,6 +165,31 @@ TEST_F(Routed, every_wrong_parameter_is_one_line) {
   EXPECT_THAT(error("/api/v1/jobs", {{"since", "x\r\n\x1b[31m<script>"}}), Not(HasSubstr("\x1b")));
 }
 
+// A page of a stranger whose DNS turned its name to 127.0.0.1 is, for a browser, a page of this service.
+TEST_F(Routed, without_users_a_service_on_loopback_answers_to_no_name_of_a_stranger) {
+  const auto status = [&](const std::string& path, const std::string& host) {
+    ServerRequest request;
+    request.method = "GET";
+    request.path = path;
+    request.headers = {{"host", host}, {"origin", "http://" + host}};
+    const auto refused = routes_->head(request);
+    return refused ? refused->status : 200;
+  };
+  EXPECT_EQ(status("/api/v1/fleet", "attacker.example:9890"), 421);
+  EXPECT_EQ(status("/metrics", "attacker.example:9890"), 421);
+  EXPECT_EQ(status("/api/v1/fleet", "127.0.0.1:9890"), 200);
+  EXPECT_EQ(status("/healthz", "attacker.example:9890"), 200) << "says nothing";
+  config_.allowed_hosts = {"flopsight.example"};
+  set("");
+  EXPECT_EQ(status("/api/v1/fleet", "flopsight.example"), 200);
+  EXPECT_EQ(status("/api/v1/fleet", "attacker.example"), 421);
+  set(kTokens);
+  EXPECT_EQ(status("/api/v1/fleet", "attacker.example"), 401) << "with users it is they who are asked for";
+  config_.listen = "0.0.0.0:9890";
+  set("");
+  EXPECT_EQ(status("/api/v1/fleet", "gpu-head:9890"), 200) << "allow-insecure was said";
+}
+
 TEST_F(Routed, limits_at_and_one_past) {
   const std::string job = "/api/v1/jobs/" + id_of("a-0");
   config_.limits_page = 3;

@@ -22,6 +22,8 @@ struct Row {
   SettingInfo info;
   Setter set;
   Getter get;
+  // Copies it from the other one; true: it was something else.
+  std::function<bool(Config&, const Config&)> copy;
   std::vector<std::string> Config::*items = nullptr;  // of a list
   base::Status (*read)(Config&, const base::yaml::Value&, const std::string& path) = nullptr;  // of what is no text
 };
@@ -49,6 +51,15 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return parse_count(text);
 }
 
+template <typename Value>
+std::function<bool(Config&, const Config&)> copy_of(Value Config::*field) {
+  return [field](Config& to, const Config& from) {
+    const bool differs = to.*field != from.*field;
+    to.*field = from.*field;
+    return differs;
+  };
+}
+
 Row text(std::string_view key, std::string Config::*field, std::string_view expected, std::string_view meaning) {
   return {{key, expected, meaning},
           [field](Config& c, const std::string& t) {
@@ -56,7 +67,8 @@ Row text(std::string_view key, std::string Config::*field, std::string_view expe
             c.*field = t;
             return true;
           },
-          [field](const Config& c) { return c.*field; }};
+          [field](const Config& c) { return c.*field; },
+          copy_of(field)};
 }
 Row list(std::string_view key, std::vector<std::string> Config::*field, std::string_view expected,
          std::string_view meaning) {
@@ -67,6 +79,7 @@ Row list(std::string_view key, std::vector<std::string> Config::*field, std::str
             return true;
           },
           [](const Config&) { return std::string(); },
+          copy_of(field),
           field};
 }
 Row flag(std::string_view key, bool Config::*field, std::string_view meaning) {
@@ -76,7 +89,8 @@ Row flag(std::string_view key, bool Config::*field, std::string_view meaning) {
             c.*field = t == "true";
             return true;
           },
-          [field](const Config& c) { return std::string(c.*field ? "true" : "false"); }};
+          [field](const Config& c) { return std::string(c.*field ? "true" : "false"); },
+          copy_of(field)};
 }
 Row duration(std::string_view key, units::Seconds Config::*field, std::string_view meaning) {
   return {{key, kDuration, meaning},
@@ -85,7 +99,8 @@ Row duration(std::string_view key, units::Seconds Config::*field, std::string_vi
             if (seconds) c.*field = *seconds;
             return seconds.has_value();
           },
-          [field](const Config& c) { return base::json::number_text((c.*field).value) + "s"; }};
+          [field](const Config& c) { return base::json::number_text((c.*field).value) + "s"; },
+          copy_of(field)};
 }
 Row count(std::string_view key, std::uint64_t Config::*field, std::string_view meaning) {
   return {{key, kCount, meaning},
@@ -94,7 +109,8 @@ Row count(std::string_view key, std::uint64_t Config::*field, std::string_view m
             if (number) c.*field = *number;
             return number.has_value();
           },
-          [field](const Config& c) { return std::to_string(c.*field); }};
+          [field](const Config& c) { return std::to_string(c.*field); },
+          copy_of(field)};
 }
 Row bytes(std::string_view key, std::uint64_t Config::*field, std::string_view meaning) {
   return {{key, kBytes, meaning},
@@ -103,7 +119,8 @@ Row bytes(std::string_view key, std::uint64_t Config::*field, std::string_view m
             if (number) c.*field = *number;
             return number.has_value();
           },
-          [field](const Config& c) { return std::to_string(c.*field); }};
+          [field](const Config& c) { return std::to_string(c.*field); },
+          copy_of(field)};
 }
 
 std::vector<Row> slurm_rows() {
@@ -130,6 +147,8 @@ std::vector<Row> service_rows() {
       text("web-config", &Config::web_config, "a file", "TLS and users, in the format of Prometheus exporters"),
       text("tokens-file", &Config::tokens_file, "a file", "bearer tokens with roles (docs/serve.md)"),
       flag("allow-insecure", &Config::allow_insecure, "listen beyond loopback without TLS or without users"),
+      list("allowed-hosts", &Config::allowed_hosts, "a host name",
+           "by which a proxy in front of a service on loopback asks that has no users: 421 for other names (docs/serve.md)"),
       list("scrape.targets", &Config::scrape_targets, "HOST:PORT or a URL", "exporters to scrape"),
       list("scrape.files", &Config::scrape_files, "a path, * allowed", "Prometheus file_sd files, JSON or YAML, watched"),
       list("scrape.dns", &Config::scrape_dns, "NAME:PORT", "a name whose addresses are exporters"),
@@ -208,7 +227,8 @@ base::Status read_receivers(Config& config, const base::yaml::Value& value, cons
 std::vector<Row> notify_rows() {
   Row receivers{{"notify.receivers", "a list, in the file only (docs/notifications.md)", "who is told of findings: Alertmanagers, webhooks, commands"},
                 [](Config&, const std::string&) { return false; },
-                [](const Config&) { return std::string(); }};
+                [](const Config&) { return std::string(); },
+                [](Config&, const Config&) { return false; }};
   receivers.info.is_in_file_only = true;
   receivers.read = read_receivers;
   return {
@@ -256,6 +276,17 @@ std::vector<Row> other_rows() {
   };
 }
 
+// What the fleet, the engine and the listening socket are made with.
+bool is_made_with(std::string_view key) {
+  constexpr std::string_view kSections[] = {"rollup.", "engine.", "nvml."};
+  constexpr std::string_view kKeys[] = {
+      "listen", "store", "rules", "gpu-catalog", "training-metrics", "limits.body-bytes", "limits.bodies-bytes", "limits.decompressed-bytes",
+      "limits.series", "limits.labels", "limits.label-name-bytes", "limits.label-value-bytes", "limits.connections", "limits.gpus",
+      "limits.label-sets", "limits.holders", "limits.log-bytes", "limits.disk-free-bytes", "limits.findings-kept"};
+  return std::any_of(std::begin(kSections), std::end(kSections), [&](std::string_view section) { return key.starts_with(section); }) ||
+         std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = [] {
     std::vector<Row> all = service_rows();
@@ -264,6 +295,7 @@ const std::vector<Row>& rows() {
     const std::vector<Row> slurm = slurm_rows();
     all.insert(at, slurm.begin(), slurm.end());
     for (std::vector<Row> more : {engine_rows(), finding_rows(), notify_rows(), other_rows()}) std::move(more.begin(), more.end(), std::back_inserter(all));
+    for (Row& row : all) row.info.needs_restart = is_made_with(row.info.key);
     return all;
   }();
   return kRows;
@@ -342,6 +374,14 @@ const std::vector<SettingInfo>& settings() {
   return kInfos;
 }
 
+std::vector<std::string> keep_until_restart(const ServeConfig& running, ServeConfig& next) {
+  std::vector<std::string> keys;
+  for (const Row& row : rows()) {
+    if (row.info.needs_restart && row.copy(next, running)) keys.emplace_back(row.info.key);
+  }
+  return keys;
+}
+
 std::string flag_of(std::string_view key) {
   std::string flag(key);
   std::replace(flag.begin(), flag.end(), '.', '-');
@@ -384,11 +424,12 @@ std::string configuration_markdown() {
       "# Configuration\n\n"
       "Printed by `flopsight docs configuration`. `flopsight serve --config FILE` reads a YAML file; a key `a.b` stands as `b:` "
       "under `a:`, and is the flag `--a-b` as well, which wins. `flopsight check-config FILE` says whether a file is right, "
-      "and if not, where.\n\n| key | default | expected | meaning |\n| --- | --- | --- | --- |\n";
+      "and if not, where. SIGHUP makes a running service read its file again; keys with a † need a restart.\n\n"
+      "| key | default | expected | meaning |\n| --- | --- | --- | --- |\n";
   const ServeConfig defaults;
   for (const Row& row : rows()) {
     const std::string value = row.get(defaults);
-    out += "| `" + std::string(row.info.key) + "` | " + (value.empty() ? "" : "`" + value + "`") + " | " +
+    out += "| `" + std::string(row.info.key) + "`" + (row.info.needs_restart ? " †" : "") + " | " + (value.empty() ? "" : "`" + value + "`") + " | " +
            std::string(row.info.expected) + " | " + std::string(row.info.meaning) + " |\n";
   }
   out += "\n## A receiver of findings\n\nAn item of `notify.receivers` ([notifications.md](notifications.md)). Lists may be one text where they have one item.\n\n"

@@ -22,6 +22,7 @@ struct ServeConfig {
   std::string web_config;   // TLS and users, as Prometheus exporters have it
   std::string tokens_file;
   bool allow_insecure = false;
+  std::vector<std::string> allowed_hosts;
 
   std::vector<std::string> scrape_targets;
   std::vector<std::string> scrape_files;
@@ -137,8 +138,12 @@ struct SettingInfo {
   bool is_list = false;
   bool is_flag = false;  // yes or no
   bool is_in_file_only = false;  // more than a text: no flag
+  bool needs_restart = false;    // a running service goes on with what it was started with
 };
 const std::vector<SettingInfo>& settings();
+
+// Of the keys that need a restart, those in which the two differ; in `next` they become what they are in `running`.
+std::vector<std::string> keep_until_restart(const ServeConfig& running, ServeConfig& next);
 
 // "scrape.interval" to "scrape-interval".
 std::string flag_of(std::string_view key);

@@ -77,6 +77,28 @@ TEST_F(Config, flags_win_and_a_list_of_flags_replaces_the_files) {
   EXPECT_EQ(config->limits_page, 6U);
 }
 
+TEST_F(Config, what_needs_a_restart_stays_and_is_named_and_all_else_is_taken) {
+  ServeConfig running;
+  running.engine_headers = {"A: 1"};
+  ServeConfig next = running;
+  EXPECT_THAT(keep_until_restart(running, next), IsEmpty());
+  next.listen = "127.0.0.1:1";
+  next.rollup_late = Seconds(7);
+  next.engine_headers = {"A: 2"};
+  next.limits_gpus = 5;
+  next.slurm_interval = Seconds(9);
+  next.limits_page = 3;
+  next.training_logs = "logs.yml";
+  EXPECT_THAT(keep_until_restart(running, next), ElementsAre("listen", "rollup.late", "engine.headers", "limits.gpus"));
+  EXPECT_EQ(next.listen, running.listen);
+  EXPECT_EQ(next.rollup_late, running.rollup_late);
+  EXPECT_THAT(next.engine_headers, ElementsAre("A: 1"));
+  EXPECT_EQ(next.limits_gpus, running.limits_gpus);
+  EXPECT_EQ(next.slurm_interval, Seconds(9));
+  EXPECT_EQ(next.limits_page, 3U);
+  EXPECT_EQ(next.training_logs, "logs.yml");
+}
+
 TEST_F(Config, every_mistake_is_one_line_with_file_and_line) {
   EXPECT_EQ(mistake("listen: a\nlisten_on: b\n"), "f.yml:2: listen_on: no such key (docs/configuration.md has all)");
   EXPECT_EQ(mistake("scrape:\n  intervall: 15s\n"), "f.yml:2: scrape.intervall: no such key (docs/configuration.md has all)");

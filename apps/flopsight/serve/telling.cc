@@ -2,6 +2,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 namespace flopsight::app {
 namespace {
@@ -10,6 +13,11 @@ namespace {
 constexpr std::size_t kUnkeptMax = 200'000;
 
 bool asks_slurm(const ServeConfig& c) { return c.slurm_commands || !c.slurm_rest_url.empty(); }
+
+auto asked_of_slurm(const ServeConfig& c) {
+  return std::tie(c.slurm_commands, c.slurm_command_folder, c.slurm_rest_url, c.slurm_rest_user, c.slurm_rest_token_file, c.slurm_rest_version,
+                  c.slurm_cluster, c.slurm_zone, c.slurm_accounting, c.slurm_interval, c.slurm_timeout, c.slurm_history);
+}
 
 base::Result<SlurmPollerOptions> slurm_options(const ServeConfig& c) {
   const auto milliseconds = [](units::Seconds s) { return std::chrono::milliseconds(std::llround(s.value * 1000)); };
@@ -36,15 +44,49 @@ units::Seconds slot_wait(const ServeConfig& c) {
 
 base::Result<std::unique_ptr<Telling>> Telling::start(const ServeConfig& c, Ingest& ingest, JobService& jobs,
                                                       std::function<units::Instant()> now) {
-  std::unique_ptr<Telling> telling(new Telling(ingest, jobs, now));
-  if (!c.training_logs.empty()) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(telling->logs_, LogReading::start(c.training_logs, jobs, now));
-  }
-  if (!asks_slurm(c)) return telling;
-  FLOPSIGHT_ASSIGN_OR_RETURN(SlurmPollerOptions options, slurm_options(c));
-  telling->slurm_ = std::make_unique<SlurmPoller>(
-      std::move(options), [raw = telling.get(), c](const SlurmTelling& told) { raw->take(told, c); }, std::move(now));
+  std::unique_ptr<Telling> telling(new Telling(ingest, jobs, std::move(now)));
+  FLOPSIGHT_RETURN_IF_ERROR(telling->begin(c));
   return telling;
+}
+
+base::Status Telling::begin(const ServeConfig& c) {
+  config_ = c;
+  std::unique_ptr<LogReading> logs;
+  if (!c.training_logs.empty()) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(logs, LogReading::start(c.training_logs, jobs_, now_));
+  }
+  std::optional<SlurmPollerOptions> options;
+  if (asks_slurm(c)) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(options, slurm_options(c));
+  }
+  const std::scoped_lock lock(mutex_);
+  logs_ = std::move(logs);
+  if (!options) return {};
+  slurm_ = std::make_unique<SlurmPoller>(std::move(*options), [this, c](const SlurmTelling& told) { take(told, c); }, now_);
+  return {};
+}
+
+base::Status Telling::reload(const ServeConfig& c) {
+  // The files that it names may have changed although the name is the same.
+  const bool is_same = asked_of_slurm(c) == asked_of_slurm(config_) && c.training_logs.empty() && config_.training_logs.empty();
+  if (is_same) return {};
+  std::unique_ptr<LogReading> logs;
+  std::unique_ptr<SlurmPoller> slurm;
+  {
+    const std::scoped_lock lock(mutex_);
+    logs.swap(logs_);
+    slurm.swap(slurm_);
+  }
+  // Two at once would both keep positions of one file.
+  slurm.reset();
+  logs.reset();
+  // Of a Slurm that is no longer asked, nothing is the matter.
+  slurm_trouble_.clear();
+  {
+    const std::scoped_lock lock(mutex_);
+    trouble_.clear();
+  }
+  return begin(c);
 }
 
 Telling::~Telling() {
@@ -81,6 +123,7 @@ void Telling::keep_reported(units::Instant now) {
 
 TellingHealth Telling::health() const {
   TellingHealth health;
+  const std::scoped_lock lock(mutex_);
   if (slurm_) health.slurm = slurm_->health();
   for (const FollowedFile& file : logs_ ? logs_->files() : std::vector<FollowedFile>()) {
     ++health.logs_followed;

@@ -27,6 +27,10 @@ class Telling {
                                                       std::function<units::Instant()> now);
   ~Telling();  // stops
 
+  // From now on by another configuration: Slurm and the files of logs as that says, positions in the logs as they were. Nothing where both ask for
+  // the same.
+  base::Status reload(const ServeConfig& config);
+
   // Before a flush: what trainers exported goes to the book while the log still has it.
   void keep_reported(units::Instant now);
   TellingHealth health() const;
@@ -36,6 +40,7 @@ class Telling {
  private:
   Telling(Ingest& ingest, JobService& jobs, std::function<units::Instant()> now)
       : ingest_(ingest), jobs_(jobs), now_(std::move(now)) {}
+  base::Status begin(const ServeConfig& config);
   void take(const SlurmTelling& told, const ServeConfig& config);
 
   Ingest& ingest_;
@@ -46,8 +51,10 @@ class Telling {
   std::vector<std::string> notes_;
   std::string slurm_trouble_, reported_trouble_;  // said last
 
-  mutable std::mutex mutex_;
-  std::string trouble_;  // mutex_: of what Slurm told last
+  ServeConfig config_;
+
+  mutable std::mutex mutex_;  // before those of the logs' and of Slurm's; not held where these are stopped
+  std::string trouble_;       // of what Slurm told last
   std::unique_ptr<LogReading> logs_;
   std::unique_ptr<SlurmPoller> slurm_;
 };
