@@ -174,7 +174,7 @@ class Reload(unittest.TestCase):
                 self.assertNotIn("flopsight_slurm_polls_total", service.ask("/metrics")[1])
                 write("serve.yml", config + f"slurm: {{commands: true, cluster: alpha, command-folder: {folder}, interval: 1s}}\n")
                 service.hang_up()
-                service.wait_for_log("Slurm: .*scontrol")
+                service.wait_for_log("Slurm: .*no such program")
                 write("serve.yml", "listen: 127.0.0.1:0\n")
                 service.hang_up()
                 servers.wait_until(lambda: service.metric("flopsight_training_logs") == 0, "no log to be followed")
