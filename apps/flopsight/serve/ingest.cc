@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/text.h"
+#include "serve/metric_names.h"
 #include "wire/snappy.h"
 
 namespace flopsight::app {
@@ -17,17 +18,6 @@ struct KeyHash {
   // The key is a hash already.
   std::size_t operator()(const wire::LabelsKey& key) const { return key.low; }
 };
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-struct TextEqual {
-  using is_transparent = void;
-  bool operator()(std::string_view a, std::string_view b) const { return a == b; }
-};
-
-// Names seen that nothing is made of are remembered up to here; beyond, each is looked up in the catalogue again.
-constexpr std::size_t kNamesMax = 20'000;
 // A target's label blocks are forgotten after so many, so that churn does not grow it for ever.
 constexpr std::uint32_t kTargetLabelSetsMax = 200'000;
 constexpr std::size_t kRefusalTextMax = 2'000;
@@ -53,51 +43,10 @@ std::string without_line_ends(std::string_view text) {
 }  // namespace
 
 struct Ingest::Names {
-  struct Use {
-    live::MetricUse metric;
-    bool is_owner = false;     // of kube-state-metrics: says whose a pod is
-    bool is_reported = false;  // a trainer's own: says how fast it trains
-
-    bool is_beside() const { return is_owner || is_reported; }
-    bool wanted() const { return is_beside() || metric.wanted(); }
-  };
+  MetricNames metrics;
   tsl::robin_map<wire::LabelsKey, live::LabelSetId, KeyHash> label_sets;
 
-  explicit Names(const training_logs::ExportedMetrics& reported) : reported_(reported) { label_sets.max_load_factor(0.85F); }
-
-  // Metrics come in the same order again and again, so what came next the last time is looked at first.
-  Use use_of(std::string_view metric) {
-    if (last_ < known_.size()) {
-      const std::size_t next = known_[last_].next;
-      if (known_[next].name == metric) {
-        last_ = next;
-        return known_[next].use;
-      }
-    }
-    const auto at = metrics_.find(metric);
-    if (at != metrics_.end()) {
-      if (last_ < known_.size()) known_[last_].next = at->second;
-      last_ = at->second;
-      return known_[last_].use;
-    }
-    const Use use{live::metric_use(metric), jobs::OwnerTable::wants(metric), reported_.known(metric)};
-    if (known_.size() < kNamesMax) {
-      metrics_.emplace(std::string(metric), known_.size());
-      known_.push_back({std::string(metric), use, known_.size()});
-    }
-    return use;
-  }
-
- private:
-  struct Known {
-    std::string name;
-    Use use;
-    std::size_t next = 0;  // in known_
-  };
-  tsl::robin_map<std::string, std::size_t, TextHash, TextEqual> metrics_;
-  std::vector<Known> known_;
-  std::size_t last_ = 0;
-  const training_logs::ExportedMetrics& reported_;
+  explicit Names(const training_logs::ExportedMetrics& reported) : metrics(reported) { label_sets.max_load_factor(0.85F); }
 };
 
 // A scraped target: its parser remembers label blocks, and we what they mean.
@@ -113,7 +62,7 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
       : ingest_(ingest), now_(now), segment_(segment), answer_(answer) {}
 
   bool wants(std::string_view metric) override {
-    use_ = ingest_.names_->use_of(metric);
+    use_ = ingest_.names_->metrics.use_of(metric);
     return use_.wanted();
   }
 
@@ -193,7 +142,7 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   units::Instant now_;
   std::uint32_t segment_;
   WriteAnswer& answer_;
-  Names::Use use_;
+  MetricNames::Use use_;
   std::vector<jobs::LabelView> labels_;
   bool known_ = false;
   live::LabelSetId known_set_ = 0;
@@ -211,7 +160,7 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
       : ingest_(ingest), target_(target), scope_(scope), labels_(labels), now_(now), segment_(segment) {}
 
   void sample(const wire::ExpositionSample& sample) override {
-    const Names::Use use = ingest_.names_->use_of(sample.metric);
+    const MetricNames::Use use = ingest_.names_->metrics.use_of(sample.metric);
     if (!use.wanted()) {
       ++ingest_.counters_.samples_unwanted;
       return;

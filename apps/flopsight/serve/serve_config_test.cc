@@ -229,7 +229,7 @@ TEST(Settings, keys_and_flags_are_distinct_and_documented) {
   const std::string page = configuration_markdown();
   for (const SettingInfo& info : settings()) {
     EXPECT_TRUE(flags.insert(flag_of(info.key)).second) << info.key;
-    EXPECT_THAT(page, HasSubstr("| `" + std::string(info.key) + "` |"));
+    EXPECT_THAT(page, HasSubstr("| `" + std::string(info.key) + (info.needs_restart ? "` † |" : "` |")));
     EXPECT_FALSE(info.meaning.empty());
   }
 }
