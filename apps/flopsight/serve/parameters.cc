@@ -15,9 +15,10 @@ base::Error wrong_parameter(std::string_view name, std::string_view found, std::
 
 base::Status Parameters::only(std::initializer_list<std::string_view> known) const {
   for (const auto& [name, value] : request_.query) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return wrong_parameter("parameter", name, "one of start, end, since, step, by, top, gpus, format, user, limit, cursor where the path has them");
-    }
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string all;
+    for (const std::string_view one : known) all += (all.empty() ? "" : ", ") + std::string(one);
+    return wrong_parameter("parameter", name, known.size() == 1 ? all : "one of " + all);
   }
   return {};
 }

@@ -153,6 +153,7 @@ TEST_F(Routed, every_wrong_parameter_is_one_line) {
     EXPECT_THAT(error(path, {{"sinse", "1h"}}), HasSubstr("400 parameter: found \"sinse\"")) << path;
     EXPECT_THAT(error(path, {{"", ""}}), HasSubstr("400 parameter")) << path;
   }
+  EXPECT_THAT(error(job + "/series", {{"sinse", "1h"}}), HasSubstr("expected one of start, end, since, step"));
   EXPECT_THAT(error("/api/v1/fleet", {{"by", "colour"}}), HasSubstr("400 by: found \"colour\", expected job, user"));
   EXPECT_THAT(error("/api/v1/fleet", {{"gpus", "1"}}), HasSubstr("400 gpus: found \"1\", expected true or false"));
   for (const char* bad : {"0", "-1", "1.5", "x", "", "1e99", "nan"}) {
