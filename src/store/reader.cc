@@ -52,7 +52,7 @@ base::Result<std::vector<std::pair<units::Instant, rollups::Cell>>> Reader::flee
     rollups::Cell sum;
     bool any = false;
     for (const JobTotal& total : totals) {
-      if (!wanted(total.job)) continue;
+      if (wanted && !wanted(total.job)) continue;
       sum.merge(total.cell);
       any = true;
     }

@@ -1,5 +1,6 @@
 // Courses over time: what the embedded store says quickly is what any reader says out of its other answers.
 #include <filesystem>
+#include <map>
 #include <random>
 #include <set>
 
@@ -95,13 +96,138 @@ TEST_F(SeriesTest, gpus_over_time_are_their_totals_of_each_step) {
 TEST_F(SeriesTest, the_fleet_over_time_is_the_sum_of_the_jobs_that_are_wanted) {
   for (const double step : {60.0, 300.0, 600.0, 3600.0}) {
     for (const bool nobody : {true, false}) {
-      const auto wanted = [&](JobId job) { return job != 0 || nobody; };
+      std::function<bool(JobId)> wanted;
+      if (!nobody) wanted = [](JobId job) { return job != 0; };
       const auto quick = store_->fleet_series(kWindow, Seconds(step), wanted);
       const auto slow = store_->Reader::fleet_series(kWindow, Seconds(step), wanted);
       ASSERT_TRUE(quick.ok() && slow.ok());
       EXPECT_EQ(*quick, *slow) << step;
     }
   }
+}
+
+// What is added, and what the fleet then is at any moment.
+class FleetSeriesTest : public SeriesTest {
+ protected:
+  using Series = std::vector<std::pair<Instant, Cell>>;
+
+  GpuId gpu(int n) {
+    samples::GpuIdentity identity;
+    identity.uuid = "GPU-more-" + std::to_string(n);
+    return store_->gpu(identity);
+  }
+  JobId job(const std::string& name) {
+    samples::Holder holder;
+    holder.job = name;
+    return name.empty() ? 0 : store_->job(holder);
+  }
+  ModelId model() { return store_->model("NVIDIA A100-SXM4-80GB"); }
+  void put(int n, const std::string& job_name, std::int64_t slot_start) {
+    rollups::Totals totals;
+    totals.measured_seconds = static_cast<double>(random_() % 61);
+    totals.absent_seconds[random_() % samples::kAbsentReasonCount] = 60 - totals.measured_seconds;
+    totals.delivered_seconds = totals.measured_seconds * 0.3;
+    totals.extremes.see_ofu(static_cast<double>(random_() % 100) / 100, Instant{slot_start + static_cast<std::int64_t>(random_() % kMinute)});
+    const GpuId id = gpu(n);
+    ASSERT_TRUE(store_->add({id, job(job_name), {slot_start}, rollups::cell_of(totals, {})}, model()).ok());
+    closed_[id] = std::max(closed_[id], slot_start + kMinute);
+  }
+  void commit() {
+    Store::Checkpoint checkpoint;
+    for (const auto& [id, time] : closed_) checkpoint.closed_until.emplace_back(id, Instant{time});
+    ASSERT_TRUE(store_->commit(checkpoint).ok());
+  }
+  void keep_house(std::int64_t now) {
+    while (store_->maintain(Instant{now}, Retention{}).value()) {
+    }
+  }
+  void reopen() {
+    store_.reset();
+    store_ = std::move(open_sqlite_store(folder_, {})).value();
+  }
+  void expect_same(const char* when, std::initializer_list<double> steps) {
+    const auto everybody = [](JobId) { return true; };
+    for (const double step : steps) {
+      for (int round = 0; round < 12; ++round) {
+        const std::int64_t start = kDay + static_cast<std::int64_t>(random_() % 1'000) * kMinute;
+        const Window window{{start}, {start + static_cast<std::int64_t>(random_() % 1'000) * kMinute}};
+        const auto kept = store_->fleet_series(window, Seconds(step), {});
+        const auto by_jobs = store_->fleet_series(window, Seconds(step), everybody);
+        ASSERT_TRUE(kept.ok() && by_jobs.ok());
+        EXPECT_EQ(*kept, *by_jobs) << when << ", step " << step << ", " << (start - kDay) / kMinute << " + " << window.length().value / 60;
+      }
+    }
+  }
+
+  std::mt19937_64 random_{17};
+  std::map<GpuId, std::int64_t> closed_;
+};
+
+TEST_F(FleetSeriesTest, what_is_kept_of_the_fleet_is_the_sum_over_all_jobs_through_late_samples_gifts_restarts_and_coarsening) {
+  for (int minute = 0; minute < 900; minute += 3) {
+    ASSERT_TRUE(store_->begin().ok());
+    for (int n = 0; n < 4; ++n) put(n, n == 3 ? "" : "job-" + std::to_string(n) + "-" + std::to_string(minute / 60), kDay + minute * kMinute);
+    commit();
+  }
+  expect_same("as closed", {60, 300, 600, 3600, 6 * 3600});
+  keep_house(kDay + 1'000 * kMinute);
+  expect_same("merged", {60, 300, 600, 3600, 6 * 3600});
+  // Late ones, of hours that were merged; and nobody's time that was somebody's.
+  ASSERT_TRUE(store_->begin().ok());
+  for (int minute = 61; minute < 500; minute += 7) put(9, "late", kDay + minute * kMinute);
+  commit();
+  const auto cells = store_->unheld({gpu(3)}, {{kDay + 100 * kMinute}, {kDay + 400 * kMinute}});
+  ASSERT_TRUE(cells.ok());
+  ASSERT_FALSE(cells->empty());
+  ASSERT_TRUE(store_->begin().ok());
+  ASSERT_TRUE(store_->give(*cells, job("told late"), model()).ok());
+  commit();
+  expect_same("late", {60, 300, 600, 3600, 6 * 3600});
+  reopen();
+  expect_same("opened again", {60, 600, 3600});
+  constexpr std::int64_t kDays = 86'400'000;
+  keep_house(kDay + 9 * kDays);
+  expect_same("ten minutes", {60, 600, 3600, 6 * 3600});
+  ASSERT_TRUE(store_->begin().ok());
+  for (int minute = 200; minute < 300; minute += 7) put(9, "very late", kDay + minute * kMinute);
+  commit();
+  keep_house(kDay + 9 * kDays);
+  expect_same("late for ten minutes", {60, 600, 3600, 6 * 3600});
+  keep_house(kDay + 70 * kDays);
+  expect_same("hours", {600, 3600, 6 * 3600});
+  EXPECT_FALSE(store_->fleet_series({{kDay}, {kDay + kDays}}, Seconds(3600), {})->empty());
+  keep_house(kDay + 800 * kDays);
+  EXPECT_TRUE(store_->fleet_series({{kDay}, {kDay + kDays}}, Seconds(3600), {})->empty());
+}
+
+TEST_F(FleetSeriesTest, a_store_from_before_there_were_sums_of_the_fleet_adds_up_its_jobs_until_then) {
+  store_.reset();
+  {
+    auto database = Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite);
+    ASSERT_TRUE(database->execute("DELETE FROM blocks WHERE kind IN (4, 5); DELETE FROM meta WHERE key LIKE 'fleet%'; PRAGMA user_version = 2").ok());
+  }
+  SqliteStoreOptions options;
+  options.read_only = true;
+  store_ = std::move(open_sqlite_store(folder_, options)).value();
+  expect_same("only read", {60, 600, 3600});
+  reopen();
+  expect_same("brought up to date", {60, 600, 3600});
+  for (int minute = 150; minute < 1'000; minute += 5) {
+    ASSERT_TRUE(store_->begin().ok());
+    for (int n = 0; n < 3; ++n) put(n, n == 0 ? "" : "job-" + std::to_string(n), kDay + minute * kMinute);
+    commit();
+  }
+  expect_same("gone on", {60, 300, 600, 3600, 6 * 3600});
+  keep_house(kDay + 1'100 * kMinute);
+  reopen();
+  expect_same("opened again", {60, 300, 600, 3600, 6 * 3600});
+  // From six hours on (200 minutes were there), the sums of the fleet answer: without them there is nothing.
+  store_.reset();
+  ASSERT_TRUE(Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite)->execute("DELETE FROM blocks WHERE kind IN (4, 5)").ok());
+  reopen();
+  const auto left = store_->fleet_series({{kDay}, {kDay + 1'000 * kMinute}}, Seconds(600), {});
+  ASSERT_FALSE(left->empty());
+  EXPECT_EQ(left->back().first, Instant{kDay + 350 * kMinute});
 }
 
 TEST_F(SeriesTest, gpus_are_found_by_whole_names_and_by_parts_in_any_case) {

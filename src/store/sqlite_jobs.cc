@@ -1,4 +1,5 @@
-// Jobs in the embedded store: minutes in small blocks, and sums of ten minutes and of hours in blocks that are quick to add up.
+// Jobs in the embedded store: minutes in small blocks, and sums of ten minutes and of hours in blocks that are quick to add up. And the fleet, as
+// one more of them that has all their time.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -68,6 +69,7 @@ base::Status SqliteStore::write_jobs() {
   all.reserve(job_cells_.size());
   for (auto& [key, cell] : job_cells_) all.push_back(std::move(cell));
   job_cells_.clear();
+  FLOPSIGHT_RETURN_IF_ERROR(write_fleet(all));
   // By hour and group, so that blocks do not cross either.
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<JobCell>> parts;
   for (JobCell& cell : all) {
@@ -75,29 +77,52 @@ base::Status SqliteStore::write_jobs() {
   }
   for (auto& [key, cells] : parts) {
     sort_cells(cells);
-    units::Window window{cells.front().slot_start, cells.front().slot_start};
-    for (const JobCell& cell : cells) {
-      window.start = std::min(window.start, cell.slot_start);
-      window.end = std::max(window.end, cell.slot_start + options_.slot);
-    }
-    FLOPSIGHT_RETURN_IF_ERROR(write_block(BlockKind::kJob, slot_seconds_, key.second, window, cells.size(),
-                                          encode_job_block(cells, options_.slot)));
+    FLOPSIGHT_RETURN_IF_ERROR(write_closed(BlockKind::kJob, key.second, cells));
     const std::vector<JobCell> hours = coarsened(cells, kCoarseSeconds);
-    FLOPSIGHT_RETURN_IF_ERROR(write_sums(kCoarseSeconds, key.second, hours));
+    FLOPSIGHT_RETURN_IF_ERROR(write_sums(BlockKind::kJobSums, kCoarseSeconds, key.second, hours));
     FLOPSIGHT_RETURN_IF_ERROR(write_job_rows(kCoarseSeconds, hours));
-    FLOPSIGHT_RETURN_IF_ERROR(write_sums(kWideSeconds, key.second, coarsened(hours, kWideSeconds)));
+    FLOPSIGHT_RETURN_IF_ERROR(write_sums(BlockKind::kJobSums, kWideSeconds, key.second, coarsened(hours, kWideSeconds)));
     std::map<units::Instant, std::vector<JobCell>> by_slot;
     for (JobCell& cell : coarsened(cells, kMiddleSeconds)) by_slot[cell.slot_start].push_back(std::move(cell));
     for (const auto& [start, middle] : by_slot) {
-      FLOPSIGHT_RETURN_IF_ERROR(write_sums(kMiddleSeconds, key.second, middle));
+      FLOPSIGHT_RETURN_IF_ERROR(write_sums(BlockKind::kJobSums, kMiddleSeconds, key.second, middle));
       FLOPSIGHT_RETURN_IF_ERROR(write_job_rows(kMiddleSeconds, middle));
     }
   }
   return {};
 }
 
-// Adds to the block that there is of a slot and a group; `cells` are of one slot, in order.
-base::Status SqliteStore::write_sums(std::int64_t slot_seconds, std::int64_t group, std::vector<JobCell> cells) {
+// All cells of each slot as one, kept as those of jobs are.
+base::Status SqliteStore::write_fleet(const std::vector<JobCell>& cells) {
+  std::map<std::int64_t, std::map<units::Instant, JobCell>> by_hour;
+  for (const JobCell& cell : cells) {
+    JobCell& sum = by_hour[cell.slot_start.unix_milliseconds / milliseconds(kCoarseSeconds)][cell.slot_start];
+    sum.slot_start = cell.slot_start;
+    sum.cell.merge(cell.cell);
+  }
+  for (const auto& [hour, by_slot] : by_hour) {
+    std::vector<JobCell> closed;
+    for (const auto& [start, cell] : by_slot) closed.push_back(cell);
+    FLOPSIGHT_RETURN_IF_ERROR(write_closed(BlockKind::kFleet, 0, closed));
+    for (const std::int64_t level : {kMiddleSeconds, kCoarseSeconds, kWideSeconds}) {
+      for (const JobCell& sum : coarsened(closed, level)) FLOPSIGHT_RETURN_IF_ERROR(write_sums(BlockKind::kFleetSums, level, 0, {sum}));
+    }
+  }
+  return {};
+}
+
+// A block of cells as they were closed, all of one hour, in order.
+base::Status SqliteStore::write_closed(BlockKind kind, std::int64_t group, const std::vector<JobCell>& cells) {
+  units::Window window{cells.front().slot_start, cells.front().slot_start};
+  for (const JobCell& cell : cells) {
+    window.start = std::min(window.start, cell.slot_start);
+    window.end = std::max(window.end, cell.slot_start + options_.slot);
+  }
+  return write_block(kind, slot_seconds_, group, window, cells.size(), encode_job_block(cells, options_.slot));
+}
+
+// Adds to the block that there is of a slot and a group; `cells` are of one slot, in order. Those of jobs have spreads.
+base::Status SqliteStore::write_sums(BlockKind sums, std::int64_t slot_seconds, std::int64_t group, std::vector<JobCell> cells) {
   const std::int64_t start = cells.front().slot_start.unix_milliseconds;
   const units::Seconds slot = seconds(slot_seconds);
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement find, database_.prepare(
@@ -105,7 +130,8 @@ base::Status SqliteStore::write_sums(std::int64_t slot_seconds, std::int64_t gro
       "start_unix_milliseconds = ?"));
   std::int64_t ids[2] = {0, 0};
   std::vector<JobCell> before;
-  for (const BlockKind kind : {BlockKind::kJobSums, BlockKind::kJobSpreads}) {
+  for (const BlockKind kind : {sums, BlockKind::kJobSpreads}) {
+    if (kind == BlockKind::kJobSpreads && sums != BlockKind::kJobSums) break;
     find.bind(1, static_cast<std::int64_t>(kind));
     find.bind(2, slot_seconds);
     find.bind(3, group);
@@ -113,7 +139,7 @@ base::Status SqliteStore::write_sums(std::int64_t slot_seconds, std::int64_t gro
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
     if (!row) break;
     const std::int64_t id = find.integer(0);
-    const bool is_sums = kind == BlockKind::kJobSums;
+    const bool is_sums = kind == sums;
     const base::Status read = is_sums ? read_sums(find.blob(1), slot, before) : read_spreads(find.blob(1), slot, before);
     find.reset();
     // What cannot be read is left as it is, to be named when somebody asks; what comes now is a block beside it.
@@ -125,8 +151,8 @@ base::Status SqliteStore::write_sums(std::int64_t slot_seconds, std::int64_t gro
   }
   cells = merged(std::move(before), std::move(cells));
   const units::Window window{{start}, units::Instant{start} + slot};
-  FLOPSIGHT_RETURN_IF_ERROR(
-      replace_block(ids[0], BlockKind::kJobSums, slot_seconds, group, window, cells.size(), encode_job_sums(cells, slot)));
+  FLOPSIGHT_RETURN_IF_ERROR(replace_block(ids[0], sums, slot_seconds, group, window, cells.size(), encode_job_sums(cells, slot)));
+  if (sums != BlockKind::kJobSums) return {};
   return replace_block(ids[1], BlockKind::kJobSpreads, slot_seconds, group, window, cells.size(), encode_job_spreads(cells, slot));
 }
 
@@ -257,14 +283,14 @@ base::Status SqliteStore::read_found(std::vector<FoundBlock> found, const std::f
   return {};
 }
 
-base::Status SqliteStore::for_job_columns(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
+base::Status SqliteStore::for_job_columns(CellKinds kinds, units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
                                           const std::function<void(std::int64_t, const JobColumns&, units::Window)>& sink) {
   std::optional<std::int64_t> group;
   if (job) group = *job / kGroupSize;
   const std::vector<Part> parts = parts_of(window, coarsest_seconds);
   std::vector<FoundBlock> found;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const BlockKind kind = parts[i].slot_seconds != 0 ? BlockKind::kJobSums : BlockKind::kJob;
+    const BlockKind kind = parts[i].slot_seconds != 0 ? kinds.sums : kinds.closed;
     FLOPSIGHT_RETURN_IF_ERROR(find_blocks(kind, i, parts[i], group, found));
   }
   JobColumns columns;
@@ -372,7 +398,7 @@ base::Result<std::vector<JobTotal>> SqliteStore::sums_of(units::Window window, s
   const std::int64_t slot = milliseconds(slot_seconds_);
   window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
   GroupTotals groups;
-  FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(window, job, kWideSeconds,
+  FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(kOfJobs, window, job, kWideSeconds,
                                             [&](std::int64_t group, const JobColumns& columns, units::Window part) {
                                               groups.add(group, columns, part, job);
                                             }));
@@ -410,7 +436,7 @@ base::Result<std::vector<JobCell>> SqliteStore::job_series(JobId job, units::Win
     into.slot_start = start;
     return into;
   };
-  FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(window, job, from, [&](std::int64_t, const JobColumns& columns, units::Window part) {
+  FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(kOfJobs, window, job, from, [&](std::int64_t, const JobColumns& columns, units::Window part) {
     for (std::size_t i = 0; i < columns.size(); ++i) {
       if (columns.job(i) != job || !part.contains(columns.slot_start(i))) continue;
       place_of(columns.model(i), columns.slot_start(i)).cell.merge(columns.cell(i));

@@ -118,10 +118,10 @@ base::Result<bool> SqliteStore::merge_one_chunk(units::Instant now, const Retent
   // first: minutes of jobs are what questions read at the ends of their windows.
   const Step steps[] = {
       {"0", slot_seconds_, slot_seconds_, kCoarseSeconds, static_cast<double>(kSettledSeconds), 2},
-      {"1", slot_seconds_, slot_seconds_, std::max(kMiddleSeconds, slot_seconds_), static_cast<double>(kSettledSeconds), 2},
-      {"0, 1", slot_seconds_, kMiddleSeconds, kCoarseSeconds, retention.fine.value, 1},
-      {"0, 1", kMiddleSeconds, kMiddleSeconds, 24 * kCoarseSeconds, retention.fine.value + 2 * 86'400, 2},
-      {"0, 1", kMiddleSeconds, kCoarseSeconds, 24 * kCoarseSeconds, retention.middle.value, 1},
+      {"1, 4", slot_seconds_, slot_seconds_, std::max(kMiddleSeconds, slot_seconds_), static_cast<double>(kSettledSeconds), 2},
+      {"0, 1, 4", slot_seconds_, kMiddleSeconds, kCoarseSeconds, retention.fine.value, 1},
+      {"0, 1, 4", kMiddleSeconds, kMiddleSeconds, 24 * kCoarseSeconds, retention.fine.value + 2 * 86'400, 2},
+      {"0, 1, 4", kMiddleSeconds, kCoarseSeconds, 24 * kCoarseSeconds, retention.middle.value, 1},
   };
   for (const Step& step : steps) {
     if (step.from_seconds == kMiddleSeconds && slot_seconds_ >= kMiddleSeconds) continue;
@@ -167,7 +167,7 @@ base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& 
   if (aged) return true;
   const std::string middle = std::to_string(now.unix_milliseconds - milliseconds(retention.middle));
   const std::string ten_minutes = "slot_seconds = " + std::to_string(kMiddleSeconds);
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool summed, forget("kind IN (2, 3) AND " + ten_minutes + " AND end_unix_milliseconds < " + middle));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool summed, forget("kind IN (2, 3, 5) AND " + ten_minutes + " AND end_unix_milliseconds < " + middle));
   if (summed) return true;
   FLOPSIGHT_RETURN_IF_ERROR(database_.execute(
       "DELETE FROM job_cells WHERE (slot_seconds = " + std::to_string(kCoarseSeconds) + " AND start_unix_milliseconds < " +
@@ -176,7 +176,7 @@ base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& 
   if (retention.bytes_max == 0) return false;
   FLOPSIGHT_ASSIGN_OR_RETURN(const StoreSize now_size, size());
   if (now_size.bytes <= retention.bytes_max) return false;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool gone, forget("kind IN (0, 1) ORDER BY start_unix_milliseconds"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool gone, forget("kind IN (0, 1, 4) ORDER BY start_unix_milliseconds"));
   if (gone) note(path_ + ": over its limit of " + std::to_string(retention.bytes_max) + " bytes; the oldest rollups were forgotten");
   return gone;
 }

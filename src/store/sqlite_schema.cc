@@ -78,10 +78,10 @@ base::Result<std::int64_t> slot_of_store(Database& database) {
                                     : "store of version " + std::to_string(version) + ", this program knows up to " +
                                           std::to_string(kSchemaVersion)};
   }
-  if (version < kSchemaVersion) {
+  if (version < kReadableVersion) {
     return base::Error{base::ErrorCode::kUnsupported, "store of version " + std::to_string(version) +
                                                           ", which `flopsight serve` brings up to date when it starts with it; only "
-                                                          "version " + std::to_string(kSchemaVersion) + " can be read"};
+                                                          "versions from " + std::to_string(kReadableVersion) + " on can be read"};
   }
   return number(database, "SELECT value FROM meta WHERE key = 'slot_milliseconds'");
 }
@@ -98,10 +98,12 @@ base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds) 
     if (tables != 0) return base::Error{base::ErrorCode::kUnsupported, "a database that is not Flopsight's"};
     FLOPSIGHT_RETURN_IF_ERROR(database.execute(
         std::string("BEGIN IMMEDIATE;") + kTables + tables_since_2() + indices_since_2() + views() +
-        "INSERT INTO meta VALUES('slot_milliseconds', " + std::to_string(slot_milliseconds) + ");" +
+        "INSERT INTO meta VALUES('slot_milliseconds', " + std::to_string(slot_milliseconds) +
+        "), ('fleet_since_unix_milliseconds', 0);" +
         "PRAGMA user_version = " + std::to_string(kSchemaVersion) + "; COMMIT;"));
   }
   if (version == 1) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_1(database));
+  if (version == 1 || version == 2) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_2(database));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot,
                              number(database, "SELECT value FROM meta WHERE key = 'slot_milliseconds'"));
   if (slot != slot_milliseconds) {

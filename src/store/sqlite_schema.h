@@ -8,7 +8,9 @@
 
 namespace flopsight::store {
 
-inline constexpr std::int64_t kSchemaVersion = 2;
+inline constexpr std::int64_t kSchemaVersion = 3;
+// Older ones can be read as they are, but not written.
+inline constexpr std::int64_t kReadableVersion = 2;
 
 // Makes or upgrades the tables. Errors: kUnsupported for a newer version than this program's, naming both.
 base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds);
@@ -21,7 +23,8 @@ std::string tables_since_2();
 std::string indices_since_2();
 std::string views();
 
-// One transaction; a store that it fails for stays as it was.
+// One transaction each; a store that it fails for stays as it was.
 base::Status upgrade_from_1(Database& database);
+base::Status upgrade_from_2(Database& database);
 
 }  // namespace flopsight::store

@@ -53,11 +53,15 @@ base::Result<std::vector<std::pair<units::Instant, rollups::Cell>>> SqliteStore:
     targets.assign(columns.size(), nullptr);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const units::Instant start = columns.slot_start(i);
-      if (part.contains(start) && wanted(columns.job(i))) targets[i] = &merged[floor_to(start.unix_milliseconds, step_milliseconds)];
+      if (part.contains(start) && (!wanted || wanted(columns.job(i)))) targets[i] = &merged[floor_to(start.unix_milliseconds, step_milliseconds)];
     }
     columns.add_to(targets);
   };
-  FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(whole_steps(window, step_milliseconds), std::nullopt, from, take));
+  window = whole_steps(window, step_milliseconds);
+  const units::Instant since{std::clamp(fleet_since_, window.start.unix_milliseconds, window.end.unix_milliseconds)};
+  const units::Instant by_jobs_until = wanted ? window.end : since;
+  FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(kOfJobs, {window.start, by_jobs_until}, std::nullopt, from, take));
+  FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(kOfFleet, {by_jobs_until, window.end}, std::nullopt, from, take));
   std::vector<std::pair<units::Instant, rollups::Cell>> series;
   for (const auto& [start, cell] : merged) series.emplace_back(units::Instant{start}, cell);
   return series;

@@ -104,6 +104,10 @@ base::Status SqliteStore::load_checkpoint() {
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement simulated, database_.prepare("SELECT 1 FROM meta WHERE key = 'simulated'"));
   FLOPSIGHT_ASSIGN_OR_RETURN(simulated_, simulated.step());
   simulated.reset();
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement fleet, database_.prepare("SELECT value FROM meta WHERE key = 'fleet_since_unix_milliseconds'"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool has_fleet, fleet.step());
+  if (has_fleet) fleet_since_ = fleet.integer(0);
+  fleet.reset();
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement checkpoint,
                              database_.prepare("SELECT log_segment, closed_until FROM checkpoint"));
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, checkpoint.step());

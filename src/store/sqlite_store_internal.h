@@ -2,6 +2,7 @@
 // The embedded store's parts: ids and flushes (sqlite_store.cc), reading (sqlite_read.cc, sqlite_members.cc), housekeeping
 // (sqlite_maintain.cc), and what is given to a job that was told of late (sqlite_give.cc).
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,7 +19,16 @@
 
 namespace flopsight::store {
 
-enum class BlockKind : std::int64_t { kGpu = 0, kJob = 1, kJobSums = 2, kJobSpreads = 3 };
+enum class BlockKind : std::int64_t { kGpu = 0, kJob = 1, kJobSums = 2, kJobSpreads = 3, kFleet = 4, kFleetSums = 5 };
+
+// Where cells are: as they were closed, and their sums in longer slots.
+struct CellKinds {
+  BlockKind closed;
+  BlockKind sums;
+};
+inline constexpr CellKinds kOfJobs{BlockKind::kJob, BlockKind::kJobSums};
+// Everybody's and nobody's together, as one cell for each slot: of job 0 and model 0.
+inline constexpr CellKinds kOfFleet{BlockKind::kFleet, BlockKind::kFleetSums};
 
 // Ids that share blocks: neighbours are usually read together (the GPUs of a host, jobs of a time).
 inline constexpr std::uint32_t kGroupSize = 256;
@@ -120,7 +130,9 @@ class SqliteStore : public Store {
   base::Status write_gpu_names();
   base::Status write_gpu_group(std::uint32_t group);
   base::Status write_jobs();
-  base::Status write_sums(std::int64_t slot_seconds, std::int64_t group, std::vector<JobCell> cells);
+  base::Status write_fleet(const std::vector<JobCell>& cells);
+  base::Status write_closed(BlockKind kind, std::int64_t group, const std::vector<JobCell>& cells);
+  base::Status write_sums(BlockKind kind, std::int64_t slot_seconds, std::int64_t group, std::vector<JobCell> cells);
   static base::Status read_sums(std::string_view bytes, units::Seconds slot, std::vector<JobCell>& cells);
   static base::Status read_spreads(std::string_view bytes, units::Seconds slot, std::vector<JobCell>& cells);
   base::Status write_job_rows(std::int64_t slot_seconds, const std::vector<JobCell>& cells);
@@ -161,7 +173,7 @@ class SqliteStore : public Store {
                            std::vector<FoundBlock>& found);
   // One that cannot be read costs its own cells and is noted.
   base::Status read_found(std::vector<FoundBlock> found, const std::function<base::Status(const BlockRow&, std::size_t)>& sink);
-  base::Status for_job_columns(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
+  base::Status for_job_columns(CellKinds kinds, units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
                                const std::function<void(std::int64_t, const JobColumns&, units::Window)>& sink);
   base::Result<std::vector<JobTotal>> sums_of(units::Window window, std::optional<JobId> job);
   // Every cell of the chosen GPUs in a window of whole slots, in no order.
@@ -181,6 +193,8 @@ class SqliteStore : public Store {
   std::int64_t slot_seconds_;
   std::uint32_t log_segment_ = 1;
   bool simulated_ = false;
+  // From here on there are cells of the fleet; before, a store of version 2 had none. A multiple of kWideSeconds.
+  std::int64_t fleet_since_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t names_version_ = next_version();
   std::vector<std::string> notes_;
 

@@ -1,4 +1,4 @@
-// Version 1 to 2: sums of jobs from a column for each field to blocks (job_columns.h), spans from a row for each GPU to one for all that
+// Version 2 to 3: cells of the fleet from now on. Version 1 to 2: sums of jobs from a column for each field to blocks (job_columns.h), spans from a row for each GPU to one for all that
 // a job took and gave back together.
 #include <algorithm>
 
@@ -135,6 +135,16 @@ base::Status upgrade_from_1(Database& database) {
   const base::Status done = steps();
   if (!done.ok()) static_cast<void>(database.execute("ROLLBACK"));
   return done.ok() ? done : base::Status(done.error().within("bringing it up to date from version 1"));
+}
+
+// What there is stays as it is and is added up by jobs, as adding up weeks of a large fleet here would keep the service from starting.
+base::Status upgrade_from_2(Database& database) {
+  const std::string wide = std::to_string(milliseconds(kWideSeconds));
+  const base::Status done = database.execute(
+      "BEGIN IMMEDIATE; INSERT INTO meta SELECT 'fleet_since_unix_milliseconds', (coalesce(max(end_unix_milliseconds), 0) + " + wide + " - 1) / " +
+      wide + " * " + wide + " FROM blocks WHERE kind = 1; PRAGMA user_version = 3; COMMIT;");
+  if (!done.ok()) static_cast<void>(database.execute("ROLLBACK"));
+  return done.ok() ? done : base::Status(done.error().within("bringing it up to date from version 2"));
 }
 
 }  // namespace flopsight::store

@@ -82,9 +82,14 @@ TEST_F(UpgradeTest, totals_by_job_and_views_are_those_of_version_1) {
     }
     EXPECT_EQ(total.spread.microseconds(), total.cell[rollups::CellField::kMeasured]);
   }
+  const auto everybody = [](JobId) { return true; };
+  const auto fleet = (*store)->fleet_series(kAll, units::Seconds(3600), {}), by_jobs = (*store)->fleet_series(kAll, units::Seconds(3600), everybody);
+  ASSERT_TRUE(fleet.ok() && by_jobs.ok());
+  EXPECT_FALSE(fleet->empty());
+  EXPECT_EQ(*fleet, *by_jobs);
   EXPECT_EQ(rows(view), view_before);
   EXPECT_EQ(rows(list), list_before);
-  EXPECT_EQ(rows("PRAGMA user_version"), std::vector<std::string>{"2      "});
+  EXPECT_EQ(rows("PRAGMA user_version"), std::vector<std::string>{"3      "});
   EXPECT_TRUE((*store)->take_notes().empty());
 }
 

@@ -124,7 +124,8 @@ class Reader {
   virtual base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) = 0;
   // The same in steps (a multiple of the slot), ascending by time, then by GPU and job.
   virtual base::Result<std::vector<GpuCell>> gpu_series(const GpuChoice& choice, units::Window window, units::Seconds step);
-  // All jobs that `wanted` takes together, 0 for what nobody held; ascending steps that have anything.
+  // All jobs that `wanted` takes together, 0 for what nobody held; an empty function takes all, which may be much quicker. Ascending steps that
+  // have anything.
   virtual base::Result<std::vector<std::pair<units::Instant, rollups::Cell>>> fleet_series(
       units::Window window, units::Seconds step, const std::function<bool(JobId)>& wanted);
   // GPUs by name; those with time in the window, where only a question to it can tell.

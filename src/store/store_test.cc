@@ -165,7 +165,7 @@ TEST_F(StoreTest, totals_of_any_window_equal_a_sum_of_cells_through_flushes_rest
     if (!*more) break;
     ASSERT_LT(steps, 100);
   }
-  EXPECT_EQ(steps, 5 + 6 * 5);  // hours of GPUs, ten minutes of jobs
+  EXPECT_EQ(steps, 5 + 2 * 6 * 5);  // hours of GPUs, ten minutes of jobs and of the fleet
   check();
   // A week later minutes are gone and tens of minutes are exact.
   Retention retention;
@@ -403,7 +403,7 @@ TEST_F(StoreTest, a_newer_version_and_another_slot_are_refused_with_both_numbers
   Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite)->execute("PRAGMA user_version = 99").ok();
   const auto newer = open_sqlite_store(folder_, {});
   EXPECT_EQ(newer.error().code, base::ErrorCode::kUnsupported);
-  EXPECT_NE(newer.error().message.find("version 99, this program knows up to 2"), std::string::npos);
+  EXPECT_NE(newer.error().message.find("version 99, this program knows up to 3"), std::string::npos);
 }
 
 TEST_F(StoreTest, names_with_quotes_and_markup_are_data) {
