@@ -23,7 +23,7 @@ enum class Saves : std::uint8_t { kCompute, kMemory, kIdle, kOther };
 
 struct Advice {
   std::string id;      // "micro_batch"
-  std::string change;  // "--micro-batch 4 instead of 1"
+  std::string change;  // "micro-batches of 4 sequences instead of 1 (--micro-batch 4)": in words, then the options of `flopsight tune`
   std::optional<double> tokens_per_second;  // predicted with the change
   std::optional<double> step_seconds;    // of training
   std::optional<double> gain_ratio;      // tokens a second, new / old - 1; absent: known to cost, but not how much here, or it makes fit what did not

@@ -49,7 +49,7 @@ void advise_layout(const Rules& rules) {
   const auto messages = [](const Breakdown& b) {
     return b.tensor_parallel_seconds + b.data_parallel_seconds + b.context_parallel_seconds + b.expert_parallel_seconds + b.pipeline_parallel_seconds;
   };
-  propose(rules, {"layout", settings_text(best.settings), best.settings, Confidence::kMedium,
+  propose(rules, {"layout", "another layout: " + settings_text(best.settings), best.settings, Confidence::kMedium,
                   "best of " + std::to_string(found->fitting_total) + " layouts that fit, of " + std::to_string(found->tried_total) + " that divide: messages " +
                       percent_text(messages(was) / was.total_seconds()) + " to " + percent_text(messages(is) / is.total_seconds()) + " of the step, bubble " +
                       percent_text(was.pipeline_bubble_seconds / was.total_seconds()) + " to " + percent_text(is.pipeline_bubble_seconds / is.total_seconds()),
@@ -64,7 +64,7 @@ void advise_placement(const Rules& rules) {
   better.layout.tensor = fabric.node_gpus;
   better.layout.data = s.layout.data * (s.layout.tensor / fabric.node_gpus);
   if (better.layout.tensor * better.layout.pipeline * better.layout.context * better.layout.data != s.gpus || s.global_batch % (s.micro_batch * better.layout.data) != 0) return;
-  propose(rules, {"placement", "tensor parallelism inside a node: --tp " + std::to_string(better.layout.tensor), better, Confidence::kHigh,
+  propose(rules, {"placement", "tensor parallelism inside a node (--tp " + std::to_string(better.layout.tensor) + ")", better, Confidence::kHigh,
                   "groups of " + std::to_string(s.layout.tensor) + " cross the network at " + number_text(fabric.network_rate.value / 1e9, "%.0f") + " GB/s instead of " +
                       number_text(fabric.node_rate.value / 1e9, "%.0f") + " GB/s in each direction",
                   "", "alpha-beta model of docs/tune.md", Saves::kIdle});

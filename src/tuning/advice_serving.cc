@@ -76,7 +76,7 @@ void advise_weights(const Serve& serve) {
     ServeSettings s = serve.one.settings;
     s.weights = format;
     const bool weights_only = format == WeightFormat::kInt4Weights;
-    propose(serve, {"quantize_weights", "--precision " + std::string(weight_format_name(format)), s, Confidence::kMedium,
+    propose(serve, {"quantize_weights", std::string("weights in ") + (weights_only ? "4 bits" : has_fp8 ? "FP8" : "INT8") + " (--precision " + std::string(weight_format_name(format)) + ")", s, Confidence::kMedium,
                     bound_text(serve.one.serving) + (weights_only ? ". Groups of 128 with scale and zero take 4.16 bits: 3.85 times less, not 4; prefill gains nothing" : ""),
                     "accuracy depends on task and method, no percentage holds in general: evaluate", "(W+K)/(W/c+K/c_kv)", Saves::kOther});
   }
@@ -86,7 +86,7 @@ void advise_cache_format(const Serve& serve) {
   if (serve.one.settings.cache != CacheFormat::k16Bit) return;
   ServeSettings s = serve.one.settings;
   s.cache = CacheFormat::k8Bit;
-  propose(serve, {"kv_precision", "--kv-precision fp8", s, Confidence::kMedium,
+  propose(serve, {"kv_precision", "the cache in FP8 (--kv-precision fp8)", s, Confidence::kMedium,
                   "half of the cache to read, and room for twice as many requests (" + number_text(serve.one.serving.batch_fitting_total, "%.0f") + " fit now)",
                   "long contexts lose accuracy first: evaluate", "(W+K)/(W/c+K/c_kv)", Saves::kOther});
 }
@@ -157,7 +157,7 @@ void advise_tensor(const Serve& serve) {
   }
   if (best.tensor == now.tensor) return;
   const Serving after = serve.model.predict(best).value();
-  propose(serve, {"tensor_parallel", "--tp " + text(best.tensor) + ": " + text(best.replicas()) + " replicas of " + text(best.replica_gpus()) + " GPUs", best, Confidence::kMedium,
+  propose(serve, {"tensor_parallel", text(best.replicas()) + (best.replicas() == 1 ? " replica of " : " replicas of ") + text(best.replica_gpus()) + (best.replica_gpus() == 1 ? " GPU" : " GPUs") + " (--tp " + text(best.tensor) + ")", best, Confidence::kMedium,
                   "messages take " + time_text(serve.one.serving.decode.tensor_parallel_seconds) + " of a step now, " + time_text(after.decode.tensor_parallel_seconds) + " then" +
                       between_text(serve.one.serving, after),
                   best.tensor < now.tensor ? "a single request takes longer" : "", "roofline of decode and prefill", Saves::kOther});
@@ -169,7 +169,7 @@ void advise_expert(const Serve& serve) {
   if (experts == 0 || now.expert > 1 || now.gpus <= now.tensor) return;
   ServeSettings s = now;
   s.expert = std::min(now.gpus, experts);
-  propose(serve, {"expert_parallel", "--ep " + text(s.expert), s, Confidence::kLow,
+  propose(serve, {"expert_parallel", "experts divided over " + text(s.expert) + " GPUs (--ep " + text(s.expert) + ")", s, Confidence::kLow,
                   "every GPU reads a part of the experts for the tokens of all, instead of all experts for its own tokens", "uneven experts make the slowest GPU wait; not modelled",
                   "E (1 - (1 - k/E)^B) experts are read", Saves::kOther});
 }
@@ -180,7 +180,7 @@ void advise_concurrency(const Serve& serve) {
   const double room = now.batch_fitting_total * static_cast<double>(s.replicas());
   if (room < 2 * static_cast<double>(s.concurrency)) return;
   s.concurrency *= 2;
-  propose(serve, {"concurrency", "--concurrency " + text(s.concurrency) + ": more requests at once", s, Confidence::kMedium,
+  propose(serve, {"concurrency", "more requests at once (--concurrency " + text(s.concurrency) + ")", s, Confidence::kMedium,
                   bound_text(now) + "; there is room for " + number_text(room, "%.0f") + " requests", "each request takes longer", "tokens a second = B O / (O step(B) + B prefill)", Saves::kOther,
                   kConcurrencyGainLeast});
 }

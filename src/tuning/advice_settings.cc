@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "gemm/tile.h"
 #include "tuning/advice_internal.h"
@@ -19,6 +20,12 @@ constexpr double kMisalignedFactor = 1.25;       // five sectors of 32 bytes tou
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
 
+// What runs forward a second time.
+std::string_view recompute_text(Recompute level) {
+  constexpr std::array<std::string_view, 3> kTexts = {"keeping all activations", "recomputing the core of attention", "recomputing whole blocks"};
+  return kTexts[static_cast<std::size_t>(level)];
+}
+
 }  // namespace
 
 void advise_micro_batch(const Rules& rules) {
@@ -37,7 +44,7 @@ void advise_micro_batch(const Rules& rules) {
   }
   if (best.micro_batch == now.micro_batch) return;
   const bool larger = best.micro_batch > now.micro_batch;
-  propose(rules, {"micro_batch", "--micro-batch " + text(best.micro_batch) + " instead of " + text(now.micro_batch), best, Confidence::kMedium,
+  propose(rules, {"micro_batch", "micro-batches of " + text(best.micro_batch) + (best.micro_batch == 1 ? " sequence" : " sequences") + " instead of " + text(now.micro_batch) + " (--micro-batch " + text(best.micro_batch) + ")", best, Confidence::kMedium,
                   !rules.fits() ? "" : larger ? "larger products fill tiles and waves better, and weights are gathered less often for each token"
                          : "more micro-batches make the pipeline's bubble smaller",
                   "", "tile and wave model (arXiv 2401.14489); bubble (p-1)/(v*m+p-1) (arXiv 2104.04473)", larger ? Saves::kOther : Saves::kIdle});
@@ -49,7 +56,7 @@ void advise_recompute(const Rules& rules) {
     if (level == now.recompute) continue;
     TrainSettings s = now;
     s.recompute = level;
-    const std::string what = "--recompute " + std::string(recompute_name(level)) + " instead of " + std::string(recompute_name(now.recompute));
+    const std::string what = std::string(recompute_text(level)) + " instead of " + std::string(recompute_text(now.recompute)) + " (--recompute " + std::string(recompute_name(level)) + ")";
     if (propose(rules, {"recompute", what, s, Confidence::kHigh,
                         rules.fits() ? "running blocks forward again takes " + percent_text(rules.share(rules.one.step.recompute_seconds)) + " of the step, and the memory is there without" : "",
                         "", "Korthikanti et al. 2022, arXiv 2205.05198", Saves::kCompute})) {
@@ -65,7 +72,7 @@ void advise_precision(const Rules& rules) {
   if (wide) {
     s.precision = rules.steps.rates().sixteen_bit();
     const bool bf16 = s.precision == Precision::kBf16;
-    propose(rules, {"precision", std::string("--precision ") + std::string(catalog::precision_name(s.precision)), s, Confidence::kHigh,
+    propose(rules, {"precision", std::string("products in ") + (bf16 ? "BF16" : "FP16") + " (--precision " + std::string(catalog::precision_name(s.precision)) + ")", s, Confidence::kHigh,
                     "16-bit products run at a multiple of the rate; master weights and moments stay in FP32",
                     bf16 ? "BF16 has FP32's range: no loss scaling" : "FP16 needs dynamic loss scaling: it ends at 65,504 and 5.96e-8",
                     "peaks of the catalogue; Micikevicius et al. 2018, arXiv 1710.03740", Saves::kCompute});
@@ -75,7 +82,7 @@ void advise_precision(const Rules& rules) {
   if (!rules.steps.rates().peak_flops_per_second(Precision::kFp8).ok()) return;
   s.precision = Precision::kFp8;
   const double linear = rules.share(rules.one.step.products_linear_seconds), bubble = rules.share(rules.one.step.breakdown.pipeline_bubble_seconds);
-  propose(rules, {"precision", "--precision fp8 for the linear layers of blocks", s, Confidence::kMedium,
+  propose(rules, {"precision", "FP8 for the linear layers of blocks (--precision fp8)", s, Confidence::kMedium,
                   percent_text(linear) + " of the step are linear layers" +
                       (bubble > kGainLeastRatio ? ", and the pipeline's bubble, " + percent_text(bubble) + ", is a wait for them and shrinks with them" : "") + "; the measured ratio of FP8 to BF16 products is 1.77 on an H100, not 2, and casts take some of it",
                   "accuracy depends on the recipe (scaling by tensor, block or row): compare loss curves first; attention, head and router stay in BF16",
@@ -111,7 +118,7 @@ void advise_optimizer(const Rules& rules) {
   TrainSettings s = now;
   if (now.zero_stage == 0 && now.layout.data * now.layout.context > 1) {
     s.zero_stage = 1;
-    propose(rules, {"shard_optimizer", "--zero 1: each data-parallel GPU updates its part of the weights", s, Confidence::kHigh, "the optimizer's state and its step are divided",
+    propose(rules, {"shard_optimizer", "the optimizer's state divided over the data-parallel GPUs, of which each updates its part of the weights (--zero 1)", s, Confidence::kHigh, "the optimizer's state and its step are divided",
                     "", "Rajbhandari et al. 2019, arXiv 1910.02054", Saves::kMemory});
   }
   s = now;
@@ -130,7 +137,8 @@ void advise_optimizer(const Rules& rules) {
     TrainSettings without = now;
     without.recompute = Recompute::kNone;
     if (alone && train_memory(rules.steps.model(), without, rules.steps.rates().device()).fits().value_or(true)) return;
-    if (propose(rules, {"optimizer_precision", "--optimizer " + std::string(optimizer_name(optimizer)) + (alone ? ", which leaves room for --recompute none" : ""), s, Confidence::kLow,
+    if (propose(rules, {"optimizer_precision", std::string("the optimizer's moments in ") + (optimizer == Optimizer::kAdamBf16 ? "BF16" : "8 bits") + " (--optimizer " + std::string(optimizer_name(optimizer)) + ")" +
+                                                   (alone ? ", which leaves room for keeping all activations (--recompute none)" : ""), s, Confidence::kLow,
                         "moments take " + number_text(state_bytes(s).optimizer_bytes, "%.0f") + " instead of " + number_text(state_bytes(now).optimizer_bytes, "%.0f") + " bytes a parameter, master copy included",
                         "convergence is to be checked", "Dettmers et al. 2022, arXiv 2110.02861", Saves::kCompute})) {
       return;
@@ -217,7 +225,7 @@ void advise_accumulation(const Rules& rules) {
   if (rules.share(once) < kOnceLeastRatio) return;
   TrainSettings s = now;
   s.global_batch = now.global_batch * 2;
-  propose(rules, {"gradient_accumulation", "--global-batch " + text(s.global_batch) + ": twice as many micro-batches in a step", s, Confidence::kMedium,
+  propose(rules, {"gradient_accumulation", "twice as many micro-batches in a step (--global-batch " + text(s.global_batch) + ")", s, Confidence::kMedium,
                   percent_text(rules.share(once)) + " of the step are there once however many micro-batches there are: exchange of gradients and bubble; accumulation lowers "
                   "traffic for each token, it does not raise it",
                   "another global batch: learning rate and schedule have to follow; the loss must be normalized by the tokens of the whole batch",

@@ -34,35 +34,52 @@ interface Told {
   body: unknown;
 }
 
-async function ask<T>(url: string, reader: Reader<T>, signal: AbortSignal | null, told: Told | null = null): Promise<T> {
+async function request(url: string, signal: AbortSignal | null, told: Told | null): Promise<Response> {
   const token = sessionStorage.getItem(TOKEN_KEY);
-  const headers: Record<string, string> = { Accept: "application/json" };
-  if (token) headers.Authorization = `Bearer ${token}`;
+  const headers: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {};
   if (told) headers["Content-Type"] = "application/json";
-  let response: Response;
   try {
-    response = await fetch(url, told ? { headers, signal, method: told.method, body: told.method === "POST" ? JSON.stringify(told.body) : null } : { headers, signal });
+    return await fetch(url, told ? { headers, signal, method: told.method, body: told.method === "POST" ? JSON.stringify(told.body) : null } : { headers, signal });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new ApiError(0, "the service does not answer");
   }
-  const body = await response.text();
-  let value: unknown;
+}
+
+function parsed(response: Response, body: string): unknown {
   try {
-    value = JSON.parse(body);
+    return JSON.parse(body);
   } catch {
     throw new ApiError(response.status, `${response.status} ${response.statusText}: an answer that is not JSON`);
   }
-  if (!response.ok) {
-    const said = value !== null && typeof value === "object" && "error" in value ? String(value.error) : response.statusText;
-    throw new ApiError(response.status, said);
-  }
+}
+
+function refusal(response: Response, value: unknown): ApiError {
+  return new ApiError(response.status, value !== null && typeof value === "object" && "error" in value ? String(value.error) : response.statusText);
+}
+
+async function ask<T>(url: string, reader: Reader<T>, signal: AbortSignal | null, told: Told | null = null): Promise<T> {
+  const response = await request(url, signal, told);
+  const value = parsed(response, await response.text());
+  if (!response.ok) throw refusal(response, value);
   try {
     return reader(value, url);
   } catch (error) {
     if (error instanceof ShapeError) throw new ApiError(response.status, `an answer in a form that this page does not know: ${error.message}`);
     throw error;
   }
+}
+
+// Whether answers are asked for with a token, which a link does not carry.
+export function hasToken(): boolean {
+  return sessionStorage.getItem(TOKEN_KEY) !== null;
+}
+
+// An answer as it came, to be saved.
+export async function file(url: string): Promise<Blob> {
+  const response = await request(url, null, null);
+  if (!response.ok) throw refusal(response, parsed(response, await response.text()));
+  return response.blob();
 }
 
 const asked = new Map<string, Promise<unknown>>();

@@ -23,7 +23,7 @@ export function describePictures(text: string, simulated: boolean): void {
   is_simulated = simulated;
 }
 
-function save(blob: Blob, name: string): void {
+export function save(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = h("a", { href: url, download: name });
   document.body.append(link);
@@ -32,7 +32,7 @@ function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-function fileName(title: string, extension: string): string {
+export function fileName(title: string, extension: string): string {
   return `flopsight-${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "")}.${extension}`;
 }
 

@@ -22,6 +22,11 @@ function untold(value: Advice): Child {
   ];
 }
 
+// In words, with the options of `flopsight tune` in brackets behind them set off.
+function withOptions(change: string): Child[] {
+  return change.split(/(?<=\()(--[^()]+)(?=\))/).map((part, i) => (i % 2 === 1 ? h("code", null, part) : part));
+}
+
 export function adviceElements(value: Advice): Child {
   const { settings, predicted, measured } = value;
   if (!settings || !predicted || !measured) return untold(value);
@@ -34,7 +39,7 @@ export function adviceElements(value: Advice): Child {
       ? nothing("No rule of the advisor has anything to say about it.")
       : table(
           [
-            { title: "Change", cell: (one) => h("span", { class: "wrap" }, one.change) },
+            { title: "Change", cell: (one) => h("span", { class: "wrap" }, withOptions(one.change)) },
             { title: "Predicted gain", number: true, cell: (one) => (one.gain_ratio === null ? h("span", { class: "muted" }, "not known") : signed(one.gain_ratio, (size) => percent(size))) },
             ...(value.advice.some((one) => one.usd_saved_per_day !== null) ? [{ title: "Saved a day", number: true, cell: (one: Advice["advice"][number]) => (one.usd_saved_per_day === null ? "" : usd(one.usd_saved_per_day)) }] : []),
             { title: "Confidence", cell: (one) => one.confidence },
@@ -44,7 +49,7 @@ export function adviceElements(value: Advice): Child {
           (one) => one.id + one.change,
           "Advice, by predicted gain",
         ),
-    h("p", { class: "muted small" }, "Gains are predictions in tokens per second, each with everything else as it is: they do not add up."),
+    h("p", { class: "muted small" }, "Gains are predictions in tokens per second, each with everything else as it is: they do not add up. In brackets: the option with which ", h("code", null, "flopsight tune train"), " predicts the same; your trainer has names of its own for it."),
     h("details", { "data-key": "advice" }, h("summary", null, "What it rests on"),
       table(
         [
@@ -57,7 +62,7 @@ export function adviceElements(value: Advice): Child {
         "Prediction and measurement",
       ),
       h("p", { class: "muted" }, `${count(settings.gpus)} \u00d7 ${settings.gpu}, ${settings.fabric}; ${settings.layout}; ${count(settings.global_batch)} sequences of ${count(settings.seq_len)} tokens a step, ${count(settings.micro_batch)} at once; ${settings.precision}, recompute ${settings.recompute}. Memory of a GPU: ${bytes(predicted.memory_bytes_per_gpu)}${predicted.fits === false ? ", more than it has" : ""}. Model: ${value.model_from ?? "not told"}.`),
-      value.rejected.length > 0 ? [h("h3", null, "Looked at, and rejected by what was measured"), h("ul", { class: "assumptions" }, value.rejected.map((one) => h("li", null, `${one.change}: ${one.why}`)))] : null,
+      value.rejected.length > 0 ? [h("h3", null, "Looked at, and rejected by what was measured"), h("ul", { class: "assumptions" }, value.rejected.map((one) => h("li", null, withOptions(one.change), `: ${one.why}`)))] : null,
       assumptionList(value.assumptions)),
   ];
 }

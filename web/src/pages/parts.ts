@@ -3,6 +3,8 @@
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
 import { percent } from "../base/format";
+import { ApiError, file, hasToken } from "../api/client";
+import { fileName, save } from "../charts/frame";
 import type { Asked } from "./page";
 import type { Quality, Summary } from "../api/answers";
 
@@ -26,7 +28,7 @@ export function explain(explanation: Explanation): void {
       ? h("table", { class: "numbers" }, h("tbody", null, explanation.numbers.map(([name, value]) => h("tr", null, h("th", { scope: "row" }, name), h("td", null, value)))))
       : null,
     explanation.source
-      ? h("p", null, "From ", h("a", { href: explanation.source, target: "_blank", rel: "noopener" }, explanation.source.replace(/^\.\//, "/")), ".")
+      ? h("p", null, "From ", answerLink(explanation.source.replace(/^\.\//, "/"), explanation.source, fileName("answer", "json")), ".")
       : null,
     h("form", { method: "dialog" }, h("button", { type: "submit" }, "Close")),
   );
@@ -36,6 +38,18 @@ export function explain(explanation: Explanation): void {
   });
   document.body.append(dialog);
   dialog.showModal();
+}
+
+// To an answer of the service. Where it wants a token, which a link does not carry, the answer is asked for here and saved under the name.
+export function answerLink(text: string, url: string, file_name: string): HTMLElement {
+  const click = (event: Event): void => {
+    if (!hasToken()) return;
+    event.preventDefault();
+    file(url).then((blob) => save(blob, file_name), (error: unknown) => {
+      explain({ title: `${text} was not saved`, says: [error instanceof ApiError ? error.message : String(error)] });
+    });
+  };
+  return h("a", { href: url, target: "_blank", rel: "noopener", on: { click } }, text);
 }
 
 export interface Figure {

@@ -9,11 +9,12 @@ import type { Span } from "../base/url_state";
 import * as api from "../api/client";
 import type { Waste, WasteRow } from "../api/answers";
 import { stackedBar } from "../charts/bars";
+import { fileName } from "../charts/frame";
 import { ACCOUNT_COLUMNS } from "./account";
 import { copyable } from "./connect";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
-import { accountBar, asked, assumptionList, explain, figure, nothing, qualityList, section, table, tabs, unknown } from "./parts";
+import { accountBar, answerLink, asked, assumptionList, explain, figure, nothing, qualityList, section, table, tabs, unknown } from "./parts";
 import type { Column, Explanation } from "./parts";
 import { causeText, causeWithin, keyText, mainCause, movers, rowBefore, wasteParts } from "./waste_parts";
 
@@ -79,8 +80,8 @@ export class WastePage implements Page {
   }
 
   private head(): Child {
-    const files = (["csv", "markdown", "html"] as const).map((format) =>
-      h("a", { href: api.address("waste", { ...this.query(), format }), target: "_blank", rel: "noopener" }, { csv: "CSV", markdown: "Markdown", html: "HTML to mail" }[format]));
+    const files = ([["csv", "CSV", "csv"], ["markdown", "Markdown", "md"], ["html", "HTML to mail", "html"]] as const).map(([format, text, extension]) =>
+      answerLink(text, api.address("waste", { ...this.query(), format }), fileName("waste", extension)));
     return [
       h("div", { class: "controls" },
         tabs("Period", PERIODS, this.chosen(), (name) => this.context.during(this.period(name))),
