@@ -112,11 +112,12 @@ class Page(unittest.TestCase):
                   "exported_namespace": "team" + HOSTILE, "user": "user" + HOSTILE}
         text = ",".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items())
         now = int(time.time())
-        lines = [f"{metric}{{{text}}} {value} {(now - 1200 + 15 * i) * 1000}" for i in range(70)
+        lines = [f"{metric}{{{text}}} {value} {(now - 2800 + 15 * i) * 1000}" for i in range(180)
                  for metric, value in (("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.4), ("DCGM_FI_DEV_SM_CLOCK", 1500))]
         service.stop()
         self.store(service, "hostile.prom", lines)
         service.start()
+        wait_until(lambda: service.json("/api/v1/findings")["findings_total"] > 0, "finding about a GPU without a reference", 90)
         print(run("hostile.mjs", service.url, self.shots))
 
     def test_without_data_it_says_how_to_connect_a_fleet(self):

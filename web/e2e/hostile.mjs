@@ -7,6 +7,8 @@ await run(async (test) => {
   const page = await test.page({ allowed: /404/ });
   const { id, user } = (await (await fetch(`${test.url}/api/v1/jobs?since=24h`)).json()).jobs[0] ?? {};
   test.check("the hostile job is there", id !== undefined);
+  const [found] = (await (await fetch(`${test.url}/api/v1/findings?state=all`)).json()).findings;
+  test.check("something was found about it", found !== undefined);
   const gpus = await (await fetch(`${test.url}/api/v1/gpus/series?since=24h&columns=ofu_ratio&job=${encodeURIComponent(id)}`)).json();
   const { host, uuid } = gpus.gpus[0];
   const text = async () => page.locator("main").innerText();
@@ -15,7 +17,7 @@ await run(async (test) => {
     test.equal(`${name}: no element was made of a name`, found, 0);
   };
   for (const [name, path] of [["fleet", "/"], ["fleet by user", "/?by=user"], ["fleet by team", "/?by=namespace"], ["fleet by model", "/?by=model"], ["jobs", "/jobs"], ["job", `/job?id=${encodeURIComponent(id)}`],
-    ["host", `/host?name=${encodeURIComponent(host)}`], ["gpu", `/gpu?uuid=${encodeURIComponent(uuid)}`], ["quality", "/quality"],
+    ["findings", "/findings"], ["finding", `/finding?id=${found.id}`], ["host", `/host?name=${encodeURIComponent(host)}`], ["gpu", `/gpu?uuid=${encodeURIComponent(uuid)}`], ["quality", "/quality"],
     ["waste by user", "/waste?by=user&since=24h"], ["waste by job", "/waste?by=job&since=24h"], ["waste by model", "/waste?by=model&since=24h"], ["jobs of a user", `/jobs?user=${encodeURIComponent(user)}`]]) {
     await test.open(page, path);
     test.check(`${name}: the name is shown as it is`, (await text()).includes(MARK), (await text()).slice(0, 600));

@@ -10,7 +10,7 @@ await run(async (test, token) => {
   await form.locator("input").fill("not-the-token-0001");
   await form.locator("button").click();
   await test.settled(page);
-  test.check("a wrong token is refused", await form.isVisible());
+  test.check("a wrong token is refused, and it says so", (await form.innerText()).includes("That token was not accepted"), await form.innerText());
   await test.accessible(page, "token");
   await test.shot(page, "token");
   await form.locator("input").fill(token);

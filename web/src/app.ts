@@ -6,7 +6,7 @@ import type { Zone } from "./base/format";
 import { keepFor, kept } from "./base/kept";
 import { DEFAULT_SINCE, defaultSince, formatAddress, parseAddress, spanQuery, spanSeconds } from "./base/url_state";
 import type { Address, Span, View } from "./base/url_state";
-import { setToken } from "./api/client";
+import { hasToken, setToken } from "./api/client";
 import { describePictures } from "./charts/frame";
 import { drawAllAgain } from "./charts/time_chart";
 import type { Context, Page } from "./pages/page";
@@ -214,7 +214,7 @@ export class App {
       const given = (event.target as HTMLFormElement).querySelector("input");
       setToken(given?.value.trim() ?? "");
       void this.load();
-    } } }, h("span", null, "This service wants a token with the role \u201cread\u201d. It is kept until this tab is closed. "), input, h("button", { type: "submit" }, "Use it"));
+    } } }, h("span", null, hasToken() ? "That token was not accepted. Another one, with the role \u201cread\u201d: " : "This service wants a token with the role \u201cread\u201d. It is kept until this tab is closed. "), input, h("button", { type: "submit" }, "Use it"));
   }
 
   private setZone(zone: Zone): void {

@@ -70,7 +70,20 @@ function exportsOf(options: BarsOptions): Exports {
   };
 }
 
+// Parts of one colour are told apart by its strength, most first.
+const FADE_PERCENT = 27;
+function shades(parts: Part[]): Map<Part, string> {
+  const seen = new Map<Colour, number>();
+  return new Map(parts.map((part) => {
+    const before = seen.get(part.colour) ?? 0;
+    seen.set(part.colour, before + 1);
+    const faded = Math.min(before, 3) * FADE_PERCENT;
+    return [part, faded === 0 ? `var(${part.colour})` : `color-mix(in oklab, var(${part.colour}), var(--panel) ${String(faded)}%)`];
+  }));
+}
+
 export function stackedBar(options: BarsOptions): HTMLElement {
+  const shade = shades(options.parts);
   const shown = options.parts.filter((part) => (part.share ?? 0) > 0);
   const total = shown.reduce((sum, part) => sum + (part.share ?? 0), 0);
   const label = options.parts.map((part) => `${part.label}: ${part.value}`).join(", ");
@@ -85,7 +98,7 @@ export function stackedBar(options: BarsOptions): HTMLElement {
         h("span", {
           "data-key": part.name,
           title: `${part.label}: ${part.value}`,
-          vars: { "--share": String((part.share ?? 0) / (total || 1)), "--c": `var(${part.colour})` },
+          vars: { "--share": String((part.share ?? 0) / (total || 1)), "--c": shade.get(part) ?? "" },
         }),
       ),
     ),
@@ -96,7 +109,7 @@ export function stackedBar(options: BarsOptions): HTMLElement {
         h(
           "div",
           { "data-key": part.name },
-          h("dt", null, h("i", { class: "swatch", vars: { "--c": `var(${part.colour})` } }), part.label),
+          h("dt", null, h("i", { class: "swatch", vars: { "--c": shade.get(part) ?? "" } }), part.label),
           h("dd", null, h("b", null, part.value), part.detail ? h("span", { class: "muted" }, " ", part.detail) : null),
         ),
       ),

@@ -136,7 +136,7 @@ export class FleetPage implements Page {
     return section("Top findings",
       top.length === 0 ? nothing("Nothing is open.") : table(
         [
-          { title: "What", cell: (one: Mention) => [severityMark(one.severity), " ", h("a", { href: this.context.href("finding", { id: one.id }) }, kindText(one.kind)), h("span", { class: "wrap small finding-text" }, one.text)] },
+          { title: "What", cell: (one: Mention) => [severityMark(one.severity), " ", h("a", { href: this.context.href("finding", { id: one.id }) }, kindText(one.kind)), h("span", { class: "wrap small under-name" }, one.text)] },
           { title: "Cost so far", number: true, cell: (one: Mention) => costText(one) ?? unknown("it cannot be told for this") },
           { title: "State", cell: (one: Mention) => one.state },
         ],

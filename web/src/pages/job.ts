@@ -201,11 +201,10 @@ export class JobPage implements Page {
       audit.hypotheses.length > 0
         ? table(
             [
-              { title: "Likely mistake", cell: (one) => one.id.replaceAll("_", " ") },
+              { title: "Likely mistake", cell: (one) => h("span", { class: "wrap" }, one.id.replaceAll("_", " "), h("span", { class: "small under-name" }, one.explanation)) },
               { title: "Predicted", number: true, cell: (one) => plain(one.predicted_ratio) },
               { title: "Observed", number: true, cell: (one) => plain(one.observed_ratio) },
               { title: "MFU if so", number: true, cell: (one) => percent(one.corrected_mfu_ratio) },
-              { title: "Why", cell: (one) => h("span", { class: "wrap" }, one.explanation) },
             ],
             audit.hypotheses,
             (one) => one.id,

@@ -57,7 +57,8 @@ export class WastePage implements Page {
   render(): Child {
     return [
       section("Waste account", this.head(), asked(this.now, (value) => (value.total.gpu_hours.allocated > 0 ? [this.summary(value), this.figures(value.total), this.account(value.total)] : nothing("No GPU time was allocated in this period.")))),
-      section("What changed", asked(this.before, (before) => (this.now.value ? this.changes(this.now.value, before) : null))),
+      // Without an account nothing was asked about the time before.
+      section("What changed", asked(this.now.value ? this.before : this.now, () => (this.now.value && this.before.value ? this.changes(this.now.value, this.before.value) : null))),
       section("Whose it was", tabs("Grouped by", BY, this.by(), (name) => this.context.set({ by: name === "team" ? "" : name })), asked(this.now, (value) => this.rows(value))),
       section("Prices and attainable references", asked(this.now, (value) => this.grounds(value.total))),
       section("What these numbers rest on", asked(this.now, (value) => [qualityList(value.quality), assumptionList(value.assumptions)])),
@@ -86,7 +87,7 @@ export class WastePage implements Page {
       h("div", { class: "controls" },
         tabs("Period", PERIODS, this.chosen(), (name) => this.context.during(this.period(name))),
         h("span", { class: "actions" }, h("button", { type: "button", on: { click: () => print() } }, "Print"), files)),
-      asked(this.now, (value) => h("p", { class: "muted small", "data-key": "period" }, this.periodText(value), value.simulated ? h("b", { class: "only-print" }, " SIMULATED: some of this fleet does not exist.") : null)),
+      asked(this.now, (value) => h("p", { class: "muted small", "data-key": "period" }, h("span", { class: "only-print" }, `Flopsight at ${location.host}, `), this.periodText(value), value.simulated ? h("b", { class: "only-print" }, " SIMULATED: some of this fleet does not exist.") : null)),
     ];
   }
 
