@@ -76,7 +76,7 @@ export class FindingsPage implements Page {
   private columns(): Column<FindingRow>[] {
     return [
       { title: "What", cell: (row) => [severityMark(row.severity), " ", h("a", { href: this.context.href("finding", { id: row.id }) }, kindText(row.kind)), h("span", { class: "wrap small under-name" }, row.text)] },
-      { title: "Of", cell: (row) => about(this.context, row) },
+      { title: "Of", cell: (row) => h("span", { class: "wrap" }, about(this.context, row)) },
       { title: `Since, ${this.context.zone === "utc" ? "UTC" : "local"}`, cell: (row) => [h("span", { class: "time" }, shortTime(row.first, this.context.zone)), h("span", { class: "muted" }, ` for ${lasted(row)}`)] },
       { title: "Cost", number: true, cell: (row) => costText(row) ?? (row.data_quality ? h("span", { class: "muted", title: row.cost_absent_reason ?? "" }, "none: unmeasured") : unknown(row.cost_absent_reason ?? "cannot be told")) },
       { title: "State", cell: (row) => stateText(row) },
