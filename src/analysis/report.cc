@@ -54,59 +54,105 @@ Key key_of(GroupBy by, const rollups::GpuTime& gpu, const samples::Holder* holde
 
 const FamilyRule kNoRule;
 
-// Groups by their keys, which are made only of groups that are shown: a fleet has tens of thousands of jobs.
+// Groups by their keys. A fleet has tens of thousands of jobs, of which a few are shown: which, is known once all were seen, and only those are
+// then added up in full and get a key. Not so of families: a job's is known only once all that it had was seen.
 class Groups {
  public:
   Groups(const ReportOptions& options, const ReportBuilder::HolderOf& holder)
-      : by_(options.by), holder_(holder), families_(options.families != nullptr ? *options.families : kNoRule), numbers_(options.group_numbers != nullptr ? *options.group_numbers : own_numbers_) {}
+      : by_(options.by), top_(options.top), holder_(holder), families_(options.families != nullptr ? *options.families : kNoRule), numbers_(options.group_numbers != nullptr ? *options.group_numbers : own_numbers_) {}
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
 
-  void see(const rollups::GpuTime& gpu) {
+  void see_family(const rollups::GpuTime& gpu) {
     if (by_ == GroupBy::kFamily) families_.see(gpu, holder_);
   }
+
+  // All, before the first add().
+  void see(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& all) {
+    if (!chooses()) return;
+    for_places(gpu, all, [&](std::size_t place, const std::vector<const rollups::Portion*>& portions) {
+      Place& one = places_[place];
+      double measured_seconds = 0, delivered_seconds = 0;
+      for (const rollups::Portion* portion : portions) {
+        measured_seconds += portion->totals.measured_seconds;
+        delivered_seconds += portion->totals.delivered_seconds;
+      }
+      one.measured_seconds += measured_seconds;
+      one.delivered_seconds += delivered_seconds;
+    });
+  }
+
   void add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& all, const ClockVariance& variance,
            const Prices& prices) {
-    if (all.size() == 1) {
-      groups_[place_of(gpu, *all[0])].tally.add(gpu, all, variance, prices, holder_);
-      return;
-    }
-    std::map<std::size_t, std::vector<const rollups::Portion*>> mine;
-    for (const rollups::Portion* portion : all) mine[place_of(gpu, *portion)].push_back(portion);
-    for (const auto& [place, portions] : mine) groups_[place].tally.add(gpu, portions, variance, prices, holder_);
+    if (chooses() && !chosen_) choose();
+    for_places(gpu, all, [&](std::size_t place, const std::vector<const rollups::Portion*>& portions) {
+      Place& one = places_[place];
+      if (chosen_ && !one.is_shown) return;
+      if (one.tally == nullptr) one.tally = std::make_unique<Tally>();
+      one.tally->add(gpu, portions, variance, prices, holder_);
+    });
   }
 
   // By what was lost, then by key; at most `top`.
-  std::vector<Group> sorted(bool has_times, std::optional<std::uint64_t> top, std::uint64_t& omitted_count) const {
-    std::vector<const One*> order;
-    order.reserve(groups_.size());
-    for (const One& group : groups_) order.push_back(&group);
-    const std::size_t kept = std::min<std::size_t>(order.size(), top.value_or(order.size()));
-    omitted_count = order.size() - kept;
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), [&](const One* a, const One* b) {
-      const double left = a->lost_seconds(), right = b->lost_seconds();
-      return left != right ? left > right : key(*a) < key(*b);
+  std::vector<Group> sorted(bool has_times, std::uint64_t& omitted_count) const {
+    std::vector<const Place*> order;
+    for (const Place& one : places_) {
+      if (one.tally != nullptr) order.push_back(&one);
+    }
+    std::sort(order.begin(), order.end(), [&](const Place* a, const Place* b) {
+      return is_before(lost_seconds(a->tally->totals()), *a, lost_seconds(b->tally->totals()), *b);
     });
+    if (top_ && order.size() > *top_) order.resize(*top_);
+    omitted_count = places_.size() - order.size();
     std::vector<Group> out;
-    out.reserve(kept);
-    for (std::size_t i = 0; i < kept; ++i) {
-      const One& one = *order[i];
-      out.push_back({key(one), one.tally.summary(has_times), one.tally.waterfall(), one.tally.absent_reason(), one.lost_seconds()});
+    out.reserve(order.size());
+    for (const Place* one : order) {
+      const Tally& tally = *one->tally;
+      out.push_back({key(*one), tally.summary(has_times), tally.waterfall(), tally.absent_reason(), lost_seconds(tally.totals())});
     }
     return out;
   }
 
  private:
-  struct One {
+  struct Place {
     Key key;  // empty where the holder says it
     std::optional<samples::HolderId> holder;
-    Tally tally;
-
-    double lost_seconds() const { return tally.totals().measured_seconds - tally.totals().delivered_seconds; }
+    double measured_seconds = 0, delivered_seconds = 0;  // as seen
+    bool is_shown = false;
+    std::unique_ptr<Tally> tally;
   };
 
+  static double lost_seconds(const rollups::Totals& totals) { return totals.measured_seconds - totals.delivered_seconds; }
+  bool is_before(double a_lost_seconds, const Place& a, double b_lost_seconds, const Place& b) const {
+    return a_lost_seconds != b_lost_seconds ? a_lost_seconds > b_lost_seconds : key(a) < key(b);
+  }
   const samples::Holder* holder_of(const std::optional<samples::HolderId>& id) const { return id ? &holder_(*id) : nullptr; }
-  Key key(const One& one) const { return is_of_holders(by_) ? key_of(by_, {}, holder_of(one.holder)) : one.key; }
+  Key key(const Place& one) const { return is_of_holders(by_) ? key_of(by_, {}, holder_of(one.holder)) : one.key; }
+
+  bool chooses() const { return top_.has_value() && by_ != GroupBy::kFamily; }
+  void choose() {
+    chosen_ = true;
+    std::vector<Place*> order;
+    order.reserve(places_.size());
+    for (Place& one : places_) order.push_back(&one);
+    const std::size_t kept = std::min<std::size_t>(order.size(), *top_);
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), [&](const Place* a, const Place* b) {
+      return is_before(a->measured_seconds - a->delivered_seconds, *a, b->measured_seconds - b->delivered_seconds, *b);
+    });
+    for (std::size_t i = 0; i < kept; ++i) order[i]->is_shown = true;
+  }
+
+  // `use` of each group that a GPU's portions fall into, with those of them that do.
+  template <typename Use>
+  void for_places(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& all, Use use) {
+    if (all.size() == 1) {
+      use(place_of(gpu, *all[0]), all);
+      return;
+    }
+    std::map<std::size_t, std::vector<const rollups::Portion*>> mine;
+    for (const rollups::Portion* portion : all) mine[place_of(gpu, *portion)].push_back(portion);
+    for (const auto& [place, portions] : mine) use(place, portions);
+  }
 
   std::size_t place_of(const rollups::GpuTime& gpu, const rollups::Portion& portion) {
     if (is_of_holders(by_)) {
@@ -114,8 +160,8 @@ class Groups {
       if (number >= place_of_number_.size()) place_of_number_.resize(number + std::size_t{1}, kNowhere);
       std::size_t& place = place_of_number_[number];
       if (place == kNowhere) {
-        place = groups_.size();
-        groups_.emplace_back().holder = portion.holder;
+        place = places_.size();
+        places_.emplace_back().holder = portion.holder;
       }
       return place;
     }
@@ -123,20 +169,22 @@ class Groups {
                                       : Key{{"family", portion.holder ? known(families_.of(*portion.holder, holder_)) : std::nullopt}};
     text_.clear();
     for (const auto& [name, value] : key) text_.append(value ? *value : "") += '\0';  // no part that is present is empty
-    const auto [at, is_new] = places_.try_emplace(text_, groups_.size());
-    if (is_new) groups_.emplace_back().key = std::move(key);
+    const auto [at, is_new] = place_of_text_.try_emplace(text_, places_.size());
+    if (is_new) places_.emplace_back().key = std::move(key);
     return at->second;
   }
 
   static constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
   GroupBy by_;
+  std::optional<std::uint64_t> top_;
   const ReportBuilder::HolderOf& holder_;
   FamilyIndex families_;
   GroupNumbers own_numbers_;
   GroupNumbers& numbers_;
   std::vector<std::size_t> place_of_number_;
-  std::unordered_map<std::string, std::size_t> places_;  // of groups by GPUs
-  std::deque<One> groups_;
+  std::unordered_map<std::string, std::size_t> place_of_text_;  // of groups by GPUs
+  std::deque<Place> places_;
+  bool chosen_ = false;
   std::string text_;
 };
 
@@ -324,9 +372,13 @@ struct ReportBuilder::State {
   State(HolderOf holder_in, const ReportOptions& options_in, samples::QualityLog& quality_in)
       : holder(std::move(holder_in)), options(options_in), quality(quality_in), groups(options, holder) {}
 
-  void sum(const rollups::GpuTime& gpu) {
+  void gather(const rollups::GpuTime& gpu) {
     portions.clear();
     for (const rollups::Portion& portion : gpu.portions) portions.push_back(&portion);
+  }
+
+  void sum(const rollups::GpuTime& gpu) {
+    gather(gpu);
     all.add(gpu, portions, variance, options.prices, holder);
     groups.add(gpu, portions, variance, options.prices);
     if (!options.prices.empty() && !options.prices.by_team() &&
@@ -352,9 +404,15 @@ ReportBuilder::ReportBuilder(HolderOf holder, const ReportOptions& options, samp
     : state_(std::make_unique<State>(std::move(holder), options, quality)) {}
 ReportBuilder::~ReportBuilder() = default;
 
-void ReportBuilder::see_clock(const rollups::GpuTime& gpu) {
+void ReportBuilder::see(const rollups::GpuTime& gpu) {
   state_->variance.see(gpu);
-  state_->groups.see(gpu);
+  state_->groups.see_family(gpu);
+  see_rest(gpu);
+}
+
+void ReportBuilder::see_rest(const rollups::GpuTime& rest) {
+  state_->gather(rest);
+  state_->groups.see(rest, state_->portions);
 }
 
 void ReportBuilder::add(const rollups::GpuTime& gpu) {
@@ -376,7 +434,7 @@ Report ReportBuilder::finish(bool has_times, const std::optional<units::Window>&
   report.fleet_waterfall = s.all.waterfall();
   report.fleet_absent_ratios = absent_ratios(s.all.totals());
   if (s.all.band_from_limits()) s.quality.add("band_from_clock_limits", "fleet");
-  report.groups = s.groups.sorted(has_times, s.options.top, report.groups_omitted_count);
+  report.groups = s.groups.sorted(has_times, report.groups_omitted_count);
   report.gpus = std::move(s.rows);
   s.assumptions.compare_routes(s.quality);
   report.quality = s.quality.entries();
@@ -389,7 +447,8 @@ Report ReportBuilder::finish(bool has_times, const std::optional<units::Window>&
 Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holders,
                     samples::QualityLog quality, const ReportOptions& options) {
   ReportBuilder builder([&](samples::HolderId id) -> const samples::Holder& { return holders.at(id); }, options, quality);
-  for (const rollups::GpuTime& gpu : fleet.gpus) builder.see_clock(gpu);
+  for (const rollups::GpuTime& gpu : fleet.gpus) builder.see(gpu);
+  for (const rollups::GpuTime& rest : fleet.rests) builder.see_rest(rest);
   for (const rollups::GpuTime& gpu : fleet.gpus) builder.add(gpu);
   for (const rollups::GpuTime& rest : fleet.rests) builder.add_rest(rest);
   return builder.finish(fleet.has_times, fleet.window);

@@ -134,7 +134,8 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
                     samples::QualityLog quality, const ReportOptions& options);
 
 // The same, one GPU after another, for callers that do not hold the fleet: of tens of thousands of jobs, making and keeping each is most of
-// the work. First the clocks of all (see_clock; by family, with the members of entries that are many), then each GPU (add), then the report.
+// the work. First all of it is seen (by family, with the members of entries that are many), for the clocks and for which groups lost most; then the same
+// is added, then the report.
 class ReportBuilder {
  public:
   // All are borrowed. `holder` gives a holder by its id, for as long as the builder lives.
@@ -142,7 +143,8 @@ class ReportBuilder {
   ReportBuilder(HolderOf holder, const ReportOptions& options, samples::QualityLog& quality);
   ~ReportBuilder();
 
-  void see_clock(const rollups::GpuTime& gpu);
+  void see(const rollups::GpuTime& gpu);
+  void see_rest(const rollups::GpuTime& rest);
   void add(const rollups::GpuTime& gpu);
   // GPU time of no listed GPU (rollups::Fleet::rests).
   void add_rest(const rollups::GpuTime& rest);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <set>
+#include <tuple>
 
 #include "analysis/waterfall.h"
 
@@ -82,8 +83,9 @@ std::optional<std::string> text_or_none(const std::string& text) { return text.e
 // A row while it is added up.
 struct Sum {
   WasteRow row;
-  std::set<HolderId> holders;
-  std::set<std::string> references;
+  std::uint64_t holder_count = 0;
+  std::optional<HolderId> last_holder;  // what one holder had follows each other
+  std::set<std::string> references;     // two at most: more are not told apart
   bool price_unknown = false;
   double measured_seconds = 0, delivered_seconds = 0;
 };
@@ -134,10 +136,13 @@ void WasteBuilder::add(const rollups::GpuTime& gpu) {
   const std::string& model = gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
   for (const rollups::Portion& portion : gpu.portions) {
     const std::int64_t holder = portion.holder ? std::int64_t{*portion.holder} : -1;
-    HeldOfModel& held = held_[{holder, model}];
-    held.holder = portion.holder;
-    held.model = gpu.device != nullptr ? gpu.device->model : std::string();
-    held.model_raw = gpu.gpu.model_raw;
+    // Mostly in this order already, a job after another.
+    HeldOfModel& held = held_.try_emplace(held_.end(), {holder, model})->second;
+    if (held.gpu_count == 0) {
+      held.holder = portion.holder;
+      held.model = gpu.device != nullptr ? gpu.device->model : std::string();
+      held.model_raw = gpu.gpu.model_raw;
+    }
     held.totals.merge(portion.totals);
     held.gpu_count += gpu.is_many ? gpu.members.size() : 1;
   }
@@ -156,7 +161,11 @@ struct Run {
 
 struct Reference {
   double ratio = 0;
-  std::string said;
+  const Family* family = nullptr;  // null: a target
+
+  std::string said() const {
+    return family == nullptr ? "target " + ratio_text(ratio) : "best of its family: " + ratio_text(ratio) + ", " + family->best_job;
+  }
 };
 
 class Accounting {
@@ -166,7 +175,11 @@ class Accounting {
 
   WasteAccount run(const std::optional<units::Window>& window) {
     find_runs();
-    for (const auto& [key, held] : held_) add(key.first, key.second, held);
+    auto run = runs_.begin();
+    for (const auto& [key, held] : held_) {
+      while (run->first != key.first) ++run;
+      add(run->second, key.second, held);
+    }
     WasteAccount account;
     account.by = options_.by;
     account.window = window;
@@ -191,7 +204,8 @@ class Accounting {
  private:
   void find_runs() {
     for (const auto& [key, held] : held_) {
-      Run& run = runs_[key.first];
+      if (runs_.empty() || runs_.back().first != key.first) runs_.push_back({key.first, {}});
+      Run& run = runs_.back().second;
       run.measured_seconds += held.totals.measured_seconds;
       run.delivered_seconds += held.totals.delivered_seconds;
       run.facts.gpu_count += held.gpu_count;
@@ -231,20 +245,20 @@ class Accounting {
 
   std::optional<Reference> reference_of(const HeldOfModel& held, const Holder& holder, const std::string& family) const {
     if (const auto target = options_.targets.of(held.model, held.model_raw, holder.team)) {
-      return Reference{*target, "target " + ratio_text(*target)};
+      return Reference{*target, nullptr};
     }
     const auto at = families_.find(family);
     if (family.empty() || at == families_.end() || at->second.runs < 2 || at->second.best_ofu_ratio <= 0) return std::nullopt;
-    return Reference{at->second.best_ofu_ratio, "best of its family: " + ratio_text(at->second.best_ofu_ratio) + ", " + at->second.best_job};
+    return Reference{at->second.best_ofu_ratio, &at->second};
   }
 
-  void add(std::int64_t id, const std::string& model, const HeldOfModel& held) {
+  void add(const Run& run, const std::string& model, const HeldOfModel& held) {
     static const Holder kNobody;
     const Holder& holder = held.holder ? holder_(*held.holder) : kNobody;
-    const std::string& family = runs_[id].family;
-    const RowKey name = key_of(holder, model, family);
+    const std::string& family = run.family;
+    RowKey name = key_of(holder, model, family);
     Sum& sum = rows_[name];
-    sum.row.key = name;
+    if (sum.row.key.empty()) sum.row.key = std::move(name);
     if (options_.by == WasteBy::kJob) sum.row.user = holder.user;
     const WasteAmounts hours = hours_of(held.totals);
     const auto price = options_.prices.of(held.model, held.model_raw, holder.team);
@@ -255,7 +269,8 @@ class Accounting {
       if (!into->row.usd) into->row.usd = WasteAmounts{};
       if (price) into->row.usd->add(hours, price->value);
       into->price_unknown = into->price_unknown || (!price && held.totals.allocated_seconds > 0);
-      if (held.holder) into->holders.insert(*held.holder);
+      if (held.holder && into->last_holder != held.holder) ++into->holder_count;
+      if (held.holder) into->last_holder = held.holder;
       into->measured_seconds += held.totals.measured_seconds;
       into->delivered_seconds += held.totals.delivered_seconds;
       if (reference && held.totals.measured_seconds > 0) add_attainable(*into, *reference, held.totals, price);
@@ -270,12 +285,12 @@ class Accounting {
     attainable.gpu_hours_lost += lost_hours;
     attainable.gpu_hours_measured += totals.measured_seconds / 3600;
     if (price) *attainable.usd_lost += lost_hours * price->value;
-    sum.references.insert(reference.said);
+    if (sum.references.size() < 2) sum.references.insert(reference.said());
   }
 
   static void finish(Sum& sum) {
     WasteRow& row = sum.row;
-    row.job_count = sum.holders.size();
+    row.job_count = sum.holder_count;
     if (sum.price_unknown) row.usd.reset();
     if (sum.measured_seconds > 0) row.ofu_ratio = sum.delivered_seconds / sum.measured_seconds;
     if (!row.attainable) {
@@ -293,9 +308,12 @@ class Accounting {
 
   void say_price(const std::string& model, units::UsdPerGpuHour price, const std::string& team,
                  const std::optional<units::UsdPerGpuHour>& of_anybody) {
+    const bool own = !of_anybody || of_anybody->value != price.value;
+    const std::tuple<std::string_view, std::string_view, double> said{model, own ? std::string_view(team) : std::string_view(), price.value};
+    if (said == last_price_) return;
+    last_price_ = said;  // of what is held, which outlives this
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", price.value);
-    const bool own = !of_anybody || of_anybody->value != price.value;
     price_lines_.insert("price of " + model + (own ? " for team " + team : "") + ": " + text + " US dollars per GPU-hour");
   }
 
@@ -319,11 +337,12 @@ class Accounting {
   const WasteHeld& held_;
   const WasteBuilder::HolderOf& holder_;
   const WasteOptions& options_;
-  std::map<std::int64_t, Run> runs_;
+  std::vector<std::pair<std::int64_t, Run>> runs_;  // as held_, by holder
   std::map<std::string, Family> families_;
   std::map<RowKey, Sum> rows_;
   Sum total_;
   std::set<std::string> price_lines_;
+  std::tuple<std::string_view, std::string_view, double> last_price_;
 };
 
 }  // namespace

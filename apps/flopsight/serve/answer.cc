@@ -56,7 +56,7 @@ base::Status add_gpus(store::Reader& store, const AnswerSettings& settings, unit
   std::vector<store::GpuId> ids;
   for (const store::GpuTotal& total : totals) {
     if (ids.empty() || ids.back() != total.gpu) ids.push_back(total.gpu);
-    if (total.job != 0) seen[total.job] += static_cast<double>(total.cell.allocated_microseconds()) / 1e6;
+    if (total.job != 0) seen.emplace_back(total.job, static_cast<double>(total.cell.allocated_microseconds()) / 1e6);
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus(ids));
   std::map<store::GpuId, const store::GpuRecord*> by_id;
@@ -108,8 +108,9 @@ class JobTimes {
     JobTimes out;
     FLOPSIGHT_ASSIGN_OR_RETURN(out.totals_, store.job_sums(window));
     SeenSeconds seen;
+    seen.reserve(out.totals_.size());
     for (const store::JobTotal& total : out.totals_) {
-      if (total.job != 0) seen[total.job] += static_cast<double>(total.cell.allocated_microseconds()) / 1e6;
+      if (total.job != 0) seen.emplace_back(total.job, static_cast<double>(total.cell.allocated_microseconds()) / 1e6);
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(out.told_, told_of(store, jobs, settings, window, seen, caller, holders, quality));
     FLOPSIGHT_ASSIGN_OR_RETURN(out.members_, store.members(window, std::nullopt));
@@ -131,13 +132,17 @@ class JobTimes {
 
   // `use` of each: what was seen, with its GPUs where `with_members`, then what was held and not seen.
   void for_all(bool with_members, const std::function<void(const rollups::GpuTime&)>& use) {
+    auto member = members_.begin();  // mostly that of the job, or the one before it
     for (const Visible& one : all_) {
       rollups::become_job(*one.entry, {one.holder, one.total->cell});
+      one.entry->members.clear();
       if (with_members) {
-        const auto member = std::lower_bound(members_.begin(), members_.end(), one.total->job,
-                                             [](const store::Member& m, JobId key) { return m.job < key; });
-        one.entry->members.clear();
-        if (member != members_.end() && member->job == one.total->job) one.entry->members = member->gpus;
+        const JobId job = one.total->job;
+        if (member != members_.end() && member->job < job) ++member;
+        if (member == members_.end() || member->job != job) {
+          member = std::lower_bound(members_.begin(), members_.end(), job, [](const store::Member& m, JobId key) { return m.job < key; });
+        }
+        if (member != members_.end() && member->job == job) one.entry->members = member->gpus;
       }
       use(*one.entry);
     }
@@ -165,7 +170,7 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
   analysis::ReportOptions with_numbers = options;
   with_numbers.group_numbers = &holders.index().groups();
   analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return table.at(id); }, with_numbers, quality);
-  times.for_all(options.by == analysis::GroupBy::kFamily, [&](const rollups::GpuTime& entry) { report.see_clock(entry); });
+  times.for_all(options.by == analysis::GroupBy::kFamily, [&](const rollups::GpuTime& entry) { report.see(entry); });
   times.for_all(true, [&](const rollups::GpuTime& entry) { report.add(entry); });
   analysis::Report out = report.finish(true, window);
   analysis::add_told_gpus(out, times.told().gpus);

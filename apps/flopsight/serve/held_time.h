@@ -58,8 +58,8 @@ base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& h
                                                        std::span<const schedulers::Job> runs, FreeHosts& free_hosts,
                                                        samples::QualityLog& quality);
 
-// What the rollups have of each job in the window, in GPU-seconds.
-using SeenSeconds = std::map<store::JobId, double>;
+// What the rollups have of jobs in the window, in GPU-seconds: a job may be in it several times, as parts that add up.
+using SeenSeconds = std::vector<std::pair<store::JobId, double>>;
 
 // The same for all jobs that the caller may see, with how many GPUs they had at most by their scheduler.
 struct ToldJobTime {
