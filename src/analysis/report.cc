@@ -1,5 +1,7 @@
 #include "analysis/report.h"
 
+#include "analysis/gpu_rows.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <deque>
@@ -452,6 +454,14 @@ Report build_report(const rollups::Fleet& fleet, const jobs::HolderTable& holder
   for (const rollups::GpuTime& gpu : fleet.gpus) builder.add(gpu);
   for (const rollups::GpuTime& rest : fleet.rests) builder.add_rest(rest);
   return builder.finish(fleet.has_times, fleet.window);
+}
+
+std::vector<GpuRow> gpu_rows(const rollups::Fleet& fleet, const jobs::HolderTable& holders) {
+  const ReportBuilder::HolderOf holder = [&](samples::HolderId id) -> const samples::Holder& { return holders.at(id); };
+  std::vector<GpuRow> rows;
+  rows.reserve(fleet.gpus.size());
+  for (const rollups::GpuTime& gpu : fleet.gpus) rows.push_back(gpu_row(gpu, holder));
+  return rows;
 }
 
 void add_told_gpus(Report& report, std::span<const ToldGpus> told) {

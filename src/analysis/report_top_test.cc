@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/gpu_rows.h"
 #include "analysis/report.h"
 
 namespace flopsight::analysis {
@@ -90,6 +91,19 @@ TEST(ReportTop, groups_that_are_kept_are_the_first_of_the_whole_report_and_say_t
         EXPECT_EQ(some.fleet.gpu_count, whole.fleet.gpu_count);
       }
     }
+  }
+}
+
+TEST(ReportTop, rows_of_gpus_alone_are_those_of_the_report) {
+  const Fleet fleet = make(4);
+  const Report whole = report(fleet, GroupBy::kJob, std::nullopt);
+  const std::vector<GpuRow> rows = gpu_rows(fleet.fleet, fleet.holders);
+  ASSERT_EQ(rows.size(), whole.gpus.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].gpu.uuid, whole.gpus[i].gpu.uuid);
+    EXPECT_EQ(rows[i].jobs, whole.gpus[i].jobs);
+    EXPECT_EQ(rows[i].ofu_ratio, whole.gpus[i].ofu_ratio);
+    EXPECT_EQ(rows[i].absent_reason, whole.gpus[i].absent_reason);
   }
 }
 

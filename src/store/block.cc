@@ -241,6 +241,7 @@ base::Result<std::vector<GpuCell>> decode_gpu_block(std::string_view block, unit
 }
 
 base::Result<std::vector<Column>> job_block_columns(std::string_view block) { return read_columns(block, 3); }
+base::Result<std::vector<Column>> gpu_block_columns(std::string_view block) { return read_columns(block, 0); }
 
 base::Result<std::vector<JobCell>> decode_job_block(std::string_view block, units::Seconds slot) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<Column> columns, job_block_columns(block));

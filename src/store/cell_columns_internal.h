@@ -6,7 +6,10 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
+#include "base/result.h"
 #include "rollups/cell.h"
 #include "units/milliseconds.h"
 
@@ -47,6 +50,9 @@ inline constexpr std::int64_t kHasOfu = 1;
 inline constexpr std::int64_t kHasClock = 2;
 inline constexpr std::int64_t kHasHolders = 4;
 std::int64_t presence(const rollups::Cell& cell);
+
+// The columns of a block of GPUs as they are (block.h has those of jobs).
+base::Result<std::vector<std::vector<std::int64_t>>> gpu_block_columns(std::string_view block);
 
 using PackedCell = std::array<std::int64_t, rollups::kCellFieldCount>;
 PackedCell packed(const rollups::Cell& cell, std::int64_t slot_start_milliseconds);

@@ -50,7 +50,15 @@ std::string encode_job_spreads(std::span<const JobCell> cells, units::Seconds sl
 
 base::Status JobColumns::read_block(std::string_view block, units::Seconds slot) {
   slot_milliseconds_ = milliseconds(slot);
-  auto columns = job_block_columns(block);
+  return take(job_block_columns(block));
+}
+
+base::Status JobColumns::read_gpu_block(std::string_view block, units::Seconds slot) {
+  slot_milliseconds_ = milliseconds(slot);
+  return take(gpu_block_columns(block));
+}
+
+base::Status JobColumns::take(base::Result<std::vector<std::vector<std::int64_t>>> columns) {
   if (!columns.ok()) {
     for (FixedColumn& column : columns_) column.values.clear();
     return columns.error();

@@ -29,10 +29,14 @@ class JobColumns {
   // Spreads come with it.
   base::Status read_block(std::string_view block, units::Seconds slot);
   base::Status read_sums(std::string_view block, units::Seconds slot);
+  // Of GPUs: ids are a GPU and a job.
+  base::Status read_gpu_block(std::string_view block, units::Seconds slot);
 
   std::size_t size() const { return columns_[0].values.size(); }
-  JobId job(std::size_t i) const { return static_cast<JobId>(columns_[1].values[i]); }
-  ModelId model(std::size_t i) const { return static_cast<ModelId>(columns_[2].values[i]); }
+  std::uint32_t first_id(std::size_t i) const { return static_cast<std::uint32_t>(columns_[1].values[i]); }
+  std::uint32_t second_id(std::size_t i) const { return static_cast<std::uint32_t>(columns_[2].values[i]); }
+  JobId job(std::size_t i) const { return first_id(i); }
+  ModelId model(std::size_t i) const { return second_id(i); }
   units::Instant slot_start(std::size_t i) const { return units::Instant{columns_[0].values[i] * slot_milliseconds_}; }
   rollups::Cell cell(std::size_t i) const;
 
@@ -40,8 +44,8 @@ class JobColumns {
   void add_to(std::span<rollups::Cell* const> targets) const;
 
  private:
+  base::Status take(base::Result<std::vector<std::vector<std::int64_t>>> columns);
   base::Status check();
-  void look_for_zeros();
 
   std::int64_t slot_milliseconds_ = 1;
   std::array<FixedColumn, kCellColumns> columns_;

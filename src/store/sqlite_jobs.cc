@@ -1,10 +1,10 @@
 // Jobs in the embedded store: minutes in small blocks, and sums of ten minutes and of hours in blocks that are quick to add up. And the fleet, as
 // one more of them that has all their time.
 #include <algorithm>
-#include <array>
-#include <numeric>
 
+#include "store/group_totals.h"
 #include "store/sqlite_store_internal.h"
+#include "store/sqlite_transaction.h"
 
 namespace flopsight::store {
 namespace {
@@ -266,6 +266,7 @@ base::Status SqliteStore::find_blocks(BlockKind kind, std::size_t part_index, co
 // By group: what is known of a group's jobs stays in the cache while its blocks are added up.
 base::Status SqliteStore::read_found(std::vector<FoundBlock> found, const std::function<base::Status(const BlockRow&, std::size_t)>& sink) {
   std::sort(found.begin(), found.end());
+  const ReadTransaction transaction(database_);
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement fetch, database_.prepare(
       "SELECT id, slot_seconds, entity_group, start_unix_milliseconds, end_unix_milliseconds, bytes FROM blocks WHERE id = ?"));
   for (const FoundBlock& one : found) {
@@ -328,79 +329,15 @@ base::Status SqliteStore::for_job_spreads(units::Window window, std::optional<Jo
   });
 }
 
-namespace {
-
-// Totals of one group after another, in order of jobs and models.
-class GroupTotals {
- public:
-  // Of one job when given.
-  void add(std::int64_t group, const JobColumns& columns, units::Window window, std::optional<JobId> job) {
-    if (group != group_) finish();
-    group_ = group;
-    places_.assign(columns.size(), kNowhere);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (window.contains(columns.slot_start(i)) && (!job || columns.job(i) == *job)) places_[i] = place_of(columns.job(i), columns.model(i));
-    }
-    targets_.assign(columns.size(), nullptr);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (places_[i] != kNowhere) targets_[i] = &mine_[places_[i]].cell;
-    }
-    columns.add_to(targets_);
-  }
-  std::vector<JobTotal> take() {
-    finish();
-    return std::move(totals_);
-  }
-
- private:
-  static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
-
-  // Mostly a job has GPUs of one model: that is where it is looked for first.
-  std::uint32_t place_of(JobId job, ModelId model) {
-    std::uint32_t& first = first_of_[job % kGroupSize];
-    if (first == kNowhere) {
-      first = static_cast<std::uint32_t>(mine_.size());
-    } else {
-      for (std::uint32_t place = first; place < mine_.size(); ++place) {
-        if (mine_[place].job == job && mine_[place].model == model) return place;
-      }
-    }
-    mine_.push_back({job, model, {}, {}});
-    return static_cast<std::uint32_t>(mine_.size() - 1);
-  }
-  void finish() {
-    // A total is large: places are sorted, and each is moved once.
-    places_.resize(mine_.size());
-    std::iota(places_.begin(), places_.end(), 0U);
-    std::sort(places_.begin(), places_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tie(mine_[a].job, mine_[a].model) < std::tie(mine_[b].job, mine_[b].model);
-    });
-    for (const std::uint32_t place : places_) totals_.push_back(std::move(mine_[place]));
-    mine_.clear();
-    first_of_.fill(kNowhere);
-  }
-
-  std::int64_t group_ = -1;
-  std::vector<JobTotal> mine_;
-  std::array<std::uint32_t, kGroupSize> first_of_ = [] {
-    std::array<std::uint32_t, kGroupSize> none{};
-    none.fill(kNowhere);
-    return none;
-  }();
-  std::vector<JobTotal> totals_;
-  std::vector<std::uint32_t> places_;
-  std::vector<rollups::Cell*> targets_;
-};
-
-}  // namespace
-
 base::Result<std::vector<JobTotal>> SqliteStore::sums_of(units::Window window, std::optional<JobId> job) {
   const std::int64_t slot = milliseconds(slot_seconds_);
   window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
-  GroupTotals groups;
+  GroupTotals<JobTotal, &JobTotal::job, &JobTotal::model> groups;
   FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(kOfJobs, window, job, kWideSeconds,
                                             [&](std::int64_t group, const JobColumns& columns, units::Window part) {
-                                              groups.add(group, columns, part, job);
+                                              groups.add(group, columns, [&](std::size_t i) {
+                                                return part.contains(columns.slot_start(i)) && (!job || columns.job(i) == *job);
+                                              });
                                             }));
   return groups.take();
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "store/group_totals.h"
 #include "store/sqlite_store_internal.h"
+#include "store/sqlite_transaction.h"
 
 namespace flopsight::store {
 namespace {
@@ -10,10 +12,8 @@ std::int64_t ceil_to(std::int64_t value, std::int64_t step) { return (value + st
 
 }  // namespace
 
-base::Status SqliteStore::for_gpu_cells(const GpuChoice& choice, units::Window window,
-                                        const std::function<void(const GpuCell&)>& sink) {
+base::Status SqliteStore::find_gpu_blocks(const GpuChoice& choice, units::Window window, std::vector<FoundBlock>& found) {
   const Part part{0, window};
-  std::vector<FoundBlock> found;
   if (choice.job || choice.gpus) {
     std::vector<std::int64_t> groups;
     const auto take_group = [&](GpuId gpu) { groups.push_back(gpu / kGroupSize); };
@@ -31,6 +31,13 @@ base::Status SqliteStore::for_gpu_cells(const GpuChoice& choice, units::Window w
   } else {
     FLOPSIGHT_RETURN_IF_ERROR(find_blocks(BlockKind::kGpu, 0, part, std::nullopt, found));
   }
+  return {};
+}
+
+base::Status SqliteStore::for_gpu_cells(const GpuChoice& choice, units::Window window,
+                                        const std::function<void(const GpuCell&)>& sink) {
+  std::vector<FoundBlock> found;
+  FLOPSIGHT_RETURN_IF_ERROR(find_gpu_blocks(choice, window, found));
   return read_found(std::move(found), [&](const BlockRow& block, std::size_t) -> base::Status {
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells,
                                decode_gpu_block(block.bytes, units::Seconds(static_cast<double>(block.slot_seconds))));
@@ -46,16 +53,21 @@ base::Status SqliteStore::for_gpu_cells(const GpuChoice& choice, units::Window w
 base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window, std::optional<JobId> job) {
   const std::int64_t slot = milliseconds(slot_seconds_);
   window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
-  std::map<std::pair<GpuId, JobId>, rollups::Cell> merged;
-  FLOPSIGHT_RETURN_IF_ERROR(for_gpu_cells({job, std::nullopt}, window, [&](const GpuCell& cell) {
-    merged[{cell.gpu, cell.job}].merge(cell.cell);
+  std::vector<FoundBlock> found;
+  FLOPSIGHT_RETURN_IF_ERROR(find_gpu_blocks({job, std::nullopt}, window, found));
+  GroupTotals<GpuTotal, &GpuTotal::gpu, &GpuTotal::job> groups;
+  JobColumns columns;
+  FLOPSIGHT_RETURN_IF_ERROR(read_found(std::move(found), [&](const BlockRow& block, std::size_t) {
+    const base::Status read = columns.read_gpu_block(block.bytes, units::Seconds(static_cast<double>(block.slot_seconds)));
+    if (!read.ok()) return read;
+    groups.add(block.group, columns, [&](std::size_t i) { return window.contains(columns.slot_start(i)) && (!job || columns.second_id(i) == *job); });
+    return read;
   }));
-  std::vector<GpuTotal> totals;
-  for (auto& [key, cell] : merged) {
-    // What was nobody's and is a job's now.
-    if (key.second == 0 && cell.allocated_microseconds() == 0 && cell[rollups::CellField::kCellCount] == 0) continue;
-    totals.push_back({key.first, key.second, cell});
-  }
+  std::vector<GpuTotal> totals = groups.take();
+  // What was nobody's and is a job's now.
+  std::erase_if(totals, [](const GpuTotal& total) {
+    return total.job == 0 && total.cell.allocated_microseconds() == 0 && total.cell[rollups::CellField::kCellCount] == 0;
+  });
   return totals;
 }
 
@@ -89,6 +101,7 @@ base::Result<std::vector<GpuRecord>> SqliteStore::gpus(const std::vector<GpuId>&
   std::vector<GpuRecord> records;
   if (ids.empty()) return records;
   records.reserve(ids.size());
+  const ReadTransaction transaction(database_);
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement select, select_names());
   for (const GpuId id : ids) {
     if (id < 1 || id > gpus_.size() || gpus_[id - 1].first == 0) continue;

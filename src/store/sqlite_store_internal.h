@@ -176,6 +176,7 @@ class SqliteStore : public Store {
   base::Status for_job_columns(CellKinds kinds, units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
                                const std::function<void(std::int64_t, const JobColumns&, units::Window)>& sink);
   base::Result<std::vector<JobTotal>> sums_of(units::Window window, std::optional<JobId> job);
+  base::Status find_gpu_blocks(const GpuChoice& choice, units::Window window, std::vector<FoundBlock>& found);
   // Every cell of the chosen GPUs in a window of whole slots, in no order.
   base::Status for_gpu_cells(const GpuChoice& choice, units::Window window, const std::function<void(const GpuCell&)>& sink);
   base::Status for_job_spreads(units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,

@@ -34,7 +34,9 @@ for (let i = 0; i < TIMES; i += 1) {
   const shown = await page.evaluate(() => performance.now());
   await page.waitForLoadState("networkidle");
   const paint = await page.evaluate(() => performance.getEntriesByType("paint").find(({ name }) => name === "first-contentful-paint")?.startTime ?? null);
-  const result = { first_paint_milliseconds: paint, figures_milliseconds: shown, answers: Object.fromEntries(answers) };
+  const result = { first_paint_milliseconds: paint, figures_milliseconds: shown, answers: {} };
+  // Of several questions to one path the slowest.
+  for (const [name, milliseconds] of answers) result.answers[name] = Math.max(result.answers[name] ?? 0, milliseconds);
   if (path.startsWith("/map")) {
     result.hover_milliseconds = median([
       await interaction(page, () => document.querySelector(".grid-map canvas").dispatchEvent(new MouseEvent("mousemove", { clientX: 600, clientY: 420, movementX: 1, bubbles: true }))),

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/gpu_rows.h"
 #include "base/text.h"
 #include "jobs/job_name.h"
 #include "rollups/stored.h"
@@ -109,7 +110,7 @@ Result<std::vector<analysis::GpuRow>> answer_all_gpus(store::Reader& reader, con
     if (at == ids.size()) break;
     fleet.gpus.push_back(rollups::time_of_gpu(record.identity, portions[at], settings.fleet, quality));
   }
-  return analysis::build_report(fleet, holders, {}, {}).gpus;
+  return analysis::gpu_rows(fleet, holders);
 }
 
 namespace {

@@ -68,7 +68,9 @@ export class FleetPage implements Page {
   }
 
   async load(): Promise<void> {
-    const [fleet] = await Promise.all([this.fleet.ask(api.fleet(this.query())), this.loadSeries()]);
+    // The course is a sum that the service keeps, the rest is added up: asked first, it need not wait for it.
+    const series = this.loadSeries();
+    const [fleet] = await Promise.all([this.fleet.ask(api.fleet(this.query())), series]);
     if (!fleet) return;
     if (fleet.fleet.gpu_count === 0) {
       await this.ever.ask(api.fleet({ since: "90d", by: "model", top: "1" }));
