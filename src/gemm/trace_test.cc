@@ -161,6 +161,16 @@ TEST(Trace, impossible_times_and_sizes_are_counted_as_malformed_and_are_no_zeros
   EXPECT_NE(none.error().message.find("(1 malformed: ampere"), std::string::npos) << none.error().message;
 }
 
+TEST(Trace, a_number_beyond_a_double_costs_its_own_record) {
+  std::string text = trace_of({op("aten::mm", 10, 50, 4, "[[64, 64], [64, 64]]"), launch(20, 7), kernel(kAmpere, 7, 7, 2, ""), kernel(kAmpere, 8, 8, 777, "")});
+  text.replace(text.find("777"), 3, "1e999");
+  const auto trace = read_text(text);
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace->malformed, 1u);
+  EXPECT_EQ(count(*trace, KernelKind::kTensorGemm), 1u);
+  EXPECT_NEAR(trace->total().value, 2e-6, 1e-12);
+}
+
 TEST(Trace, a_nan_in_an_argument_is_no_reason_to_refuse_the_trace) {
   std::string text = trace_of({op("aten::mm", 10, 50, 4, "[[64, 64], [64, 64]]"), launch(20, 7), kernel(kAmpere, 7, 7, 2, "")});
   text.replace(text.find("\"correlation\": 7, \"External"), 0, "\"est. achieved occupancy %\": NaN, \"warps\": -Infinity, ");

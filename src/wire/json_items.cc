@@ -21,6 +21,28 @@ constexpr int kDepthMax = 64;
 constexpr std::size_t kTextBytesMax = 0xFFFF'FF00;  // simdjson counts in 32 bits
 constexpr double kExactMax = 9007199254740992.0;    // 2^53
 
+std::string_view without_digits(std::string_view text) {
+  const std::size_t end = text.find_first_not_of("0123456789");
+  return text.substr(std::min(end, text.size()));
+}
+
+// Whether a text is a number in JSON's grammar, of any size.
+bool is_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  std::string_view rest = without_digits(text);
+  const std::size_t whole = text.size() - rest.size();
+  if (whole == 0 || (whole > 1 && text.front() == '0')) return false;
+  if (rest.starts_with('.')) {
+    const std::string_view after = without_digits(rest.substr(1));
+    if (after.size() + 1 == rest.size()) return false;
+    rest = after;
+  }
+  if (!rest.starts_with('e') && !rest.starts_with('E')) return rest.empty();
+  rest.remove_prefix(1);
+  if (rest.starts_with('+') || rest.starts_with('-')) rest.remove_prefix(1);
+  return !rest.empty() && without_digits(rest).empty();
+}
+
 class Reader {
  public:
   Reader(std::string_view json, const JsonItemsOptions& options) : text_(json), options_(options) {}
@@ -131,7 +153,11 @@ class Reader {
   Status number(od::value& value, Value& out) {
     const std::string_view digits = base::trim(value.raw_json_token());
     double number = 0;
-    if (auto code = value.get_double().get(number)) return at(code);
+    if (auto code = value.get_double().get(number)) {
+      if (!is_number(digits)) return at(code);
+      out = Value(digits);  // beyond what a double holds
+      return {};
+    }
     const bool whole = digits.find_first_of(".eE") == std::string_view::npos;
     out = whole && std::abs(number) >= kExactMax ? Value(digits) : Value(number);
     return {};

@@ -4,7 +4,7 @@
 // documents such as a scheduler's accounting, {"meta": {...}, "jobs": [{...}, ...]}, of hundreds of
 // megabytes.
 //
-// Integers beyond 2^53 arrive as text, digits unchanged, since a double would round them.
+// Integers beyond 2^53, and numbers beyond what a double holds (1e999), arrive as text, digits unchanged, since a double would round them or end.
 // Errors: kInvalid with the byte where reading stopped (without one for an open
 // quote); kLimit for a text over 4 GiB or entries nested deeper than 64.
 

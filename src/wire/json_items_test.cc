@@ -48,9 +48,16 @@ TEST(JsonItems, an_integer_that_a_double_would_round_keeps_its_digits) {
                                                     "\"18446744073709551615\"", "-1.5"}));
 }
 
+TEST(JsonItems, a_number_beyond_a_double_keeps_its_digits_and_costs_no_other_entry) {
+  const Seen seen = read(R"({"jobs": [1e999, {"a": -1.5E+400, "b": 2}, [1e999, 3], 4], "big": 1e999, "next": 5})");
+  ASSERT_TRUE(seen.status.ok()) << seen.status.error().message;
+  EXPECT_EQ(seen.entries, (std::vector<std::string>{"\"1e999\"", R"({"a":"-1.5E+400","b":2})", R"(["1e999",3])", "4"}));
+  EXPECT_EQ(seen.members, (std::vector<std::string>{"jobs=[]", "big=\"1e999\"", "next=5"}));
+}
+
 TEST(JsonItems, broken_text_is_an_error) {
   for (const char* text : {"", "[1]", "{", R"({"jobs": [{"id": 1})", R"({"jobs": [{"id" 1}]})",
-                           R"({"jobs": [nul]})", R"({"jobs": []} x)", "{\"jobs\": [\"\xff\"]}"}) {
+                           R"({"jobs": [nul]})", R"({"jobs": [1e]})", R"({"jobs": [1e999x]})", R"({"jobs": [-]})", R"({"jobs": [01]})", R"({"jobs": [1.]})", R"({"jobs": []} x)", "{\"jobs\": [\"\xff\"]}"}) {
     const Seen seen = read(text);
     ASSERT_FALSE(seen.status.ok()) << text;
     EXPECT_TRUE(seen.status.error().message.starts_with("JSON ")) << seen.status.error().message;
