@@ -60,15 +60,19 @@ base::Status cut_outputs(const Layer& layer, Share& share, std::uint64_t degree)
 
 base::Result<Share> share_of(const Layer& layer, const Matmul& m, const GemmOptions& options) {
   Share share{m, options.tokens, 1, {m.operation}, m.split == Split::kNone && options.tensor_parallel > 1};
-  if (m.split == Split::kOutputs) FLOPSIGHT_RETURN_IF_ERROR(cut_outputs(layer, share, options.tensor_parallel));
+  const std::uint64_t expert_tensor = options.expert_tensor_parallel.value_or(options.tensor_parallel);
+  const std::uint64_t tensor = m.expert == Expert::kRouted ? expert_tensor : options.tensor_parallel;
+  if (m.split == Split::kOutputs) FLOPSIGHT_RETURN_IF_ERROR(cut_outputs(layer, share, tensor));
   if (m.split == Split::kInputs) {
-    if (m.in % options.tensor_parallel != 0) return not_divisible(layer, m, "width", m.in, options.tensor_parallel);
-    share.weight.in = m.in / options.tensor_parallel;
+    if (m.in % tensor != 0) return not_divisible(layer, m, "width", m.in, tensor);
+    share.weight.in = m.in / tensor;
   }
   if (m.expert == Expert::kRouted) {
     if (m.stored % options.expert_parallel != 0) return not_divisible(layer, m, "experts", m.stored, options.expert_parallel);
-    // Each of the expert-parallel GPUs sends its tokens, so that an expert gets those of all.
-    share.tokens = (options.tokens * options.expert_parallel * m.active + m.stored - 1) / m.stored;
+    // Each of the expert-parallel GPUs sends its tokens, so that an expert gets those of all. GPUs of a tensor-parallel group have the same tokens: what
+    // experts are not cut over of it has its part of them.
+    const std::uint64_t sent = options.tokens * options.expert_parallel * expert_tensor * m.active, to = m.stored * options.tensor_parallel;
+    share.tokens = (sent + to - 1) / to;
     share.copies = m.stored / options.expert_parallel;
   }
   return share;
@@ -131,7 +135,7 @@ base::Result<std::vector<Gemm>> gemms_of(const Model& model, const GemmOptions& 
   if (options.tokens == 0 || options.tokens > kTokensMax) {
     return base::Error{base::ErrorCode::kInvalid, "tokens of a micro-batch: " + std::to_string(options.tokens) + ", expected 1 to " + std::to_string(kTokensMax)};
   }
-  for (const std::uint64_t degree : {options.tensor_parallel, options.expert_parallel}) {
+  for (const std::uint64_t degree : {options.tensor_parallel, options.expert_parallel, options.expert_tensor_parallel.value_or(1)}) {
     if (degree == 0 || degree > kDegreeMax) {
       return base::Error{base::ErrorCode::kInvalid, "a parallel degree of " + std::to_string(degree) + ", expected 1 to " + std::to_string(kDegreeMax)};
     }

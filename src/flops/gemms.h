@@ -4,12 +4,13 @@
 // exchanged; that of the weight is in x out over k = tokens.
 //
 // Tensor parallelism gives each GPU a part of the outputs or of the inputs of a weight (layer.h: Split); what is not cut is done
-// by every GPU (`replicated`). Heads stay whole: with fewer heads of keys and values than GPUs, several have the same one. Weights of the same input are one product where trainers fuse them: queries, keys and values;
+// by every GPU (`replicated`). Routed experts may be cut over fewer GPUs than the rest (parallel folding), whose tokens they then share. Heads stay whole: with fewer heads of keys and values than GPUs, several have the same one. Weights of the same input are one product where trainers fuse them: queries, keys and values;
 // gate and up. Routed experts: tokens spread evenly, `tokens * top_k / experts` each, rounded up.
 //
 // Threads: pure.
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct GemmOptions {
   bool fuse = true;
   bool backward = true;
   std::uint64_t prediction_steps = 0;
+  std::optional<std::uint64_t> expert_tensor_parallel{};  // GPUs that each expert's weights are cut over; absent: as tensor_parallel
 };
 
 // Distinct products with how often they are executed; without vision. Attention cores are no Gemm here: kernels fuse them.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "flops/adapters.h"
 #include "flops/count.h"
 #include "flops/test_models.h"
@@ -58,6 +60,20 @@ TEST(Gemms, tensor_parallelism_conserves_flops) {
       EXPECT_NEAR((total(part, false) * static_cast<double>(degree) + replicated) / total(whole), 1, 1e-12) << name << " " << degree;
     }
   }
+}
+
+TEST(Gemms, experts_that_are_cut_over_fewer_gpus_share_the_tokens_of_their_group) {
+  const Model model = model_of("mistralai--Mixtral-8x7B-v0.1");
+  GemmOptions options{4096, 4, 8};
+  const std::vector<Gemm> cut = gemms(model, options);
+  options.expert_tensor_parallel = 1;
+  const std::vector<Gemm> whole = gemms(model, options);
+  EXPECT_NEAR(total(whole) / total(cut), 1, 1e-12);
+  const auto up = [](const std::vector<Gemm>& list) {
+    return *std::find_if(list.begin(), list.end(), [](const Gemm& g) { return g.expert == Expert::kRouted && g.pass == Pass::kForward; });
+  };
+  EXPECT_EQ(up(whole).m * 4, up(cut).m) << "a quarter of the tokens";
+  EXPECT_EQ(up(whole).n, up(cut).n * 4) << "through the whole weight";
 }
 
 TEST(Gemms, expert_parallelism_conserves_flops) {

@@ -104,9 +104,9 @@ Findings advise_training(StepModel& steps, const TrainCase& one) {
   Findings out;
   const Rules rules{steps, one, out};
   using Rule = void (*)(const Rules&);
-  constexpr std::array<Rule, 19> kRules = {
+  constexpr std::array<Rule, 20> kRules = {
       advise_debug_flags, advise_micro_batch, advise_recompute, advise_precision, advise_fused_kernels, advise_attention, advise_optimizer,
-      advise_overlap, advise_sequence_parallel, advise_alignment, advise_accumulation, advise_layout, advise_placement, advise_algorithm,
+      advise_overlap, advise_dispatch, advise_sequence_parallel, advise_alignment, advise_accumulation, advise_layout, advise_placement, advise_algorithm,
       advise_compression, advise_packing, advise_checkpoints, advise_power, advise_input};
   for (const Rule rule : kRules) rule(rules);
   if (one.measured) contradict(*one.measured, out);

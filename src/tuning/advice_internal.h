@@ -47,6 +47,7 @@ void advise_fused_kernels(const Rules& rules);
 void advise_attention(const Rules& rules);
 void advise_optimizer(const Rules& rules);
 void advise_overlap(const Rules& rules);
+void advise_dispatch(const Rules& rules);
 void advise_sequence_parallel(const Rules& rules);
 void advise_alignment(const Rules& rules);
 void advise_accumulation(const Rules& rules);

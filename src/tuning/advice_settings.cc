@@ -170,6 +170,16 @@ void advise_overlap(const Rules& rules) {
   }
 }
 
+void advise_dispatch(const Rules& rules) {
+  const TrainSettings& now = rules.one.settings;
+  if (now.layout.expert <= 1 || now.dispatch == Dispatch::kOnce) return;
+  TrainSettings s = now;
+  s.dispatch = Dispatch::kOnce;
+  propose(rules, {"expert_dispatch", "--dispatch deepep: a token goes once to each GPU that has one of its experts, and once over the network to each node", s, Confidence::kMedium,
+                  percent_text(rules.share(rules.one.step.breakdown.expert_parallel_seconds)) + " of the step wait for tokens that go to and from experts, to each of them separately",
+                  "kernels of their own (DeepEP, HybridEP) that take SMs", "DeepSeek-V3, arXiv 2412.19437, section 3.2.2", Saves::kIdle});
+}
+
 void advise_sequence_parallel(const Rules& rules) {
   if (rules.one.settings.sequence_parallel || rules.one.settings.layout.tensor <= 1) return;
   TrainSettings s = rules.one.settings;

@@ -181,6 +181,23 @@ TEST(Advice, overlap_of_each_kind) {
   EXPECT_EQ(find(experts.advice(), "overlap_expert_parallel"), nullptr);
 }
 
+TEST(Advice, tokens_once_to_a_node_where_experts_lie_on_several) {
+  TestRun run("Qwen--Qwen3-30B-A3B");
+  run.settings.gpus = run.settings.layout.data = 64;
+  run.settings.layout.expert = 32;
+  run.settings.global_batch = 1024;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "expert_dispatch");
+  ASSERT_NE(a, nullptr);
+  EXPECT_GT(*a->gain_ratio, 0.1);
+  EXPECT_LT(*a->gain_ratio, run.step().breakdown.expert_parallel_seconds / run.step().step_seconds() / (1 - run.step().breakdown.expert_parallel_seconds / run.step().step_seconds()));
+  run.settings.dispatch = Dispatch::kOnce;
+  EXPECT_EQ(find(run.advice(), "expert_dispatch"), nullptr);
+  run.settings.dispatch = Dispatch::kAllToAll;
+  run.settings.layout.expert = 1;
+  EXPECT_EQ(find(run.advice(), "expert_dispatch"), nullptr) << "nothing is sent";
+}
+
 TEST(Advice, sequence_parallelism_beside_tensor_parallelism) {
   TestRun run("made--Llama-3-70B");
   run.settings.gpus = 64;

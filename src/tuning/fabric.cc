@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "tuning/formulas.h"
+
 namespace flopsight::tuning {
 namespace {
 
@@ -151,6 +153,16 @@ Seconds all_to_all_time(const Fabric& fabric, const Group& group, Bytes bytes) {
   const double in_node = (inside - 1) / n * bytes.value, outside = (n - inside) / n * bytes.value;
   double seconds = kBaseSeconds + hop_seconds(fabric) + (in_node > 0 ? in_node / node_rate(fabric) : 0);
   if (outside > 0) seconds += kNetworkHopSeconds + outside / network_rate(fabric);
+  return Seconds(seconds);
+}
+
+Seconds dispatch_once_time(const Fabric& fabric, const Group& group, const Dispatched& d) {
+  if (group.count <= 1) return Seconds(0);
+  const double gpus = static_cast<double>(group.count), nodes = static_cast<double>(group.nodes()), inside = static_cast<double>(std::min(group.in_node, group.count));
+  const double in_node = groups_touched_total(d.experts_total, d.top_k_total, gpus) * (inside - 1) / inside * d.bytes.value;
+  const double outside = groups_touched_total(d.experts_total, d.top_k_total, nodes) * (nodes - 1) / nodes * d.bytes.value;
+  double seconds = kBaseSeconds + hop_seconds(fabric) + (in_node > 0 ? in_node / node_rate(fabric) : 0);
+  if (outside > 0) seconds = std::max(seconds, kBaseSeconds + hop_seconds(fabric) + kNetworkHopSeconds + outside / network_rate(fabric));
   return Seconds(seconds);
 }
 

@@ -67,6 +67,14 @@ units::Seconds small_all_reduce_time(const Fabric& fabric, const Group& group, u
 units::Seconds gather_time(const Fabric& fabric, const Group& group, units::Bytes bytes);
 // Each GPU sends `bytes`, spread evenly over the group.
 units::Seconds all_to_all_time(const Fabric& fabric, const Group& group, units::Bytes bytes);
+// Tokens to routed experts, each of which a token chooses `top_k` of, evenly: once to each GPU that has one of them, and over the network once to each node, which
+// hands it on while the next comes (DeepEP).
+struct Dispatched {
+  units::Bytes bytes;      // of all tokens of a GPU, once
+  double experts_total = 1;
+  double top_k_total = 1;
+};
+units::Seconds dispatch_once_time(const Fabric& fabric, const Group& group, const Dispatched& dispatched);
 // One GPU to its neighbour in the group.
 units::Seconds send_time(const Fabric& fabric, const Group& group, units::Bytes bytes);
 

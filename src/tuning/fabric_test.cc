@@ -40,6 +40,18 @@ TEST(Fabric, the_chosen_algorithm_is_the_quickest) {
   }
 }
 
+TEST(Fabric, a_token_goes_once_to_each_node_that_has_its_experts) {
+  const Fabric fabric = *find_fabric("dgx-h100");
+  const Group group = group_of(fabric, 32, 1);
+  const Bytes bytes(1e9);
+  const double once = dispatch_once_time(fabric, group, {bytes, 128, 8}).value, all = all_to_all_time(fabric, group, Bytes(8e9)).value;
+  // Of four nodes a token with eight experts touches 3.6, of which three quarters are elsewhere: 2.7 GB and not 6 over 45 GB/s.
+  EXPECT_NEAR(once, 2.73e9 / 45e9, 1e-3);
+  EXPECT_GT(all, 2 * once);
+  EXPECT_NEAR(dispatch_once_time(fabric, group_of(fabric, 8, 1), {bytes, 128, 1}).value, 7.0 / 8 * 1e9 / 360e9, 1e-4) << "one expert: one copy, inside the node";
+  EXPECT_EQ(dispatch_once_time(fabric, group_of(fabric, 1, 1), {bytes, 128, 8}).value, 0);
+}
+
 TEST(Fabric, one_gpu_sends_nothing) {
   const Fabric fabric = *find_fabric("dgx-h100");
   const Group alone = group_of(fabric, 1, 1);

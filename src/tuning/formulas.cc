@@ -108,6 +108,12 @@ double speculative_speedup_ratio(double acceptance, double drafted, double draft
 
 double experts_touched_total(double experts, double top_k, double tokens) { return experts * (1 - std::pow(1 - top_k / experts, tokens)); }
 
+double groups_touched_total(double experts, double top_k, double groups) {
+  double none = 1;
+  for (double i = 0; i < top_k; ++i) none *= std::max(0.0, experts - experts / groups - i) / (experts - i);
+  return groups * (1 - none);
+}
+
 double reserved_waste_ratio(double mean, double max) { return 1 - mean / max; }
 
 double paged_waste_ratio(double mean, double block) { return (block - 1) / 2 / (mean + (block - 1) / 2); }

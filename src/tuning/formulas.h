@@ -47,6 +47,8 @@ double speculative_speedup_ratio(double acceptance_ratio, double drafted, double
 
 // Distinct experts of E that B tokens of k experts each touch, evenly routed: E (1 - (1 - k/E)^B).
 double experts_touched_total(double experts, double top_k, double tokens);
+// Of `groups` groups that E experts are divided over evenly, those in which one token has at least one of its k experts: g (1 - C(E - E/g, k) / C(E, k)).
+double groups_touched_total(double experts, double top_k, double groups);
 
 // Part of reserved memory that is not used: reserved to the maximum, and in blocks of `block` tokens (half of the last one; Kwon et al. 2023,
 // arXiv 2309.06180).

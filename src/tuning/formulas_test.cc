@@ -61,6 +61,13 @@ TEST(Formulas, experts_that_a_batch_touches) {
   EXPECT_NEAR(experts_touched_total(256, 8, 128), 252, 1);
 }
 
+TEST(Formulas, groups_that_a_token_touches) {
+  EXPECT_NEAR(groups_touched_total(8, 1, 4), 1, 1e-12);
+  EXPECT_NEAR(groups_touched_total(8, 8, 4), 4, 1e-12) << "all experts are in all groups";
+  EXPECT_NEAR(groups_touched_total(4, 2, 2), 2 * (1 - 1.0 / 6), 1e-12) << "one pair of six avoids a group";
+  EXPECT_NEAR(groups_touched_total(256, 8, 1), 1, 1e-12);
+}
+
 TEST(Formulas, traffic_of_top_k) {
   EXPECT_NEAR(top_k_traffic_ratio(1.0 / 64, 64, 4), 1, 1e-9) << "break-even at 1/n with FP32";
   EXPECT_GT(top_k_traffic_ratio(0.05, 64, 2), 1);

@@ -24,10 +24,10 @@ double number(std::uint64_t n) { return static_cast<double>(n); }
 
 ParameterShare share_of(const Layer& layer, const Layout& layout) {
   ParameterShare out;
-  const double tensor = number(layout.tensor), expert = number(layout.expert);
+  const double tensor = number(layout.tensor), expert = number(layout.expert), expert_tensor = number(layout.expert_tensor_gpus());
   for (const Matmul& m : layer.matmuls) {
     const double all = number(m.in) * number(m.out) * number(m.stored);
-    const double cut = m.split == flops::Split::kNone ? 1 : tensor;
+    const double cut = m.split == flops::Split::kNone ? 1 : m.expert == flops::Expert::kRouted ? expert_tensor : tensor;
     if (m.expert == flops::Expert::kRouted) {
       out.routed_total += all / cut / expert;
     } else {
@@ -150,7 +150,7 @@ Memory memory_of_stage(const flops::Model& model, const TrainSettings& s, const 
   add(here, stage.blocks, place.blocks_ratio / stage_ratios(model.shape.blocks, s.layout).largest_ratio);
   if (place.is_first) add(here, stage.embedding, 1);
   if (place.is_last) add(here, stage.head, 1);
-  const double dense_over = number(s.layout.data * s.layout.context), routed_over = dense_over / number(s.layout.expert);
+  const double dense_over = number(s.layout.data * s.layout.context), routed_over = number(s.layout.expert_data());
   const auto divided = [&](double bytes, int from_stage) {
     return s.zero_stage >= from_stage ? bytes * (here.dense_total / dense_over + here.routed_total / routed_over) : bytes * here.total();
   };

@@ -159,6 +159,17 @@ TEST(Memory, experts_are_divided_by_expert_parallelism) {
   EXPECT_NEAR(stage_parameters(run.model, run.settings.layout).blocks.routed_total, 16.0 * 3 * 4096 * 14336, 1);
 }
 
+TEST(Memory, whole_experts_on_tensor_parallel_gpus_take_what_divided_ones_do) {
+  TestRun run("mistralai--Mixtral-8x7B-v0.1");
+  run.settings.layout = {4, 1, 1, 1, 2, 2};
+  const Memory divided = run.memory();
+  run.settings.layout.expert = 8;
+  run.settings.layout.expert_tensor = 1;
+  EXPECT_EQ(run.settings.layout.expert_data(), 1u);
+  EXPECT_NEAR(run.memory().weights_bytes, divided.weights_bytes, 1);
+  EXPECT_NEAR(run.memory().optimizer_bytes, divided.optimizer_bytes, 1) << "one copy of the experts each";
+}
+
 TEST(Memory, the_first_stage_holds_as_many_micro_batches_as_there_are_stages) {
   TestRun run("made--Llama-3-70B");
   run.settings.gpus = 8;

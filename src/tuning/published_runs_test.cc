@@ -3,8 +3,6 @@
 // (FLOPSIGHT_UPDATE_GOLDEN=1 rewrites it).
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -15,6 +13,7 @@
 #include "flops/hf_config.h"
 #include "flops/test_rows.h"
 #include "tuning/memory.h"
+#include "tuning/published_runs.h"
 #include "tuning/step.h"
 
 namespace flopsight::tuning {
@@ -23,6 +22,9 @@ namespace {
 using flops::test::field;
 using flops::test::Row;
 using flops::test::rows;
+using test::Errors;
+using test::errors_of;
+using test::line;
 
 flops::Model model_of(const Row& row) {
   const std::string& kind = row.text("ffn_kind");
@@ -125,28 +127,6 @@ PublishedRun predict(const Row& row, AttentionKernel foundry_attention = Attenti
   return out;
 }
 
-struct Errors {
-  std::size_t runs = 0;
-  double median_ratio = 0;           // with sign
-  double median_absolute_ratio = 0;
-  double p90_absolute_ratio = 0;
-};
-
-Errors errors_of(std::vector<double> errors) {
-  Errors out;
-  out.runs = errors.size();
-  if (errors.empty()) return out;
-  const auto at = [&](double share) {
-    std::sort(errors.begin(), errors.end());
-    return errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1))];
-  };
-  out.median_ratio = at(0.5);
-  for (double& e : errors) e = std::abs(e);
-  out.median_absolute_ratio = at(0.5);
-  out.p90_absolute_ratio = at(0.9);
-  return out;
-}
-
 // Runs of one source, model and GPU are alike, so they are fitted to, or scored, together.
 bool is_fitted_to(const Row& row) {
   return (base::hash128(row.text("source_repo") + "|" + row.text("model") + "|" + row.text("gpu")).high & 1) == 0;
@@ -184,18 +164,12 @@ Outcome outcome(AttentionKernel foundry_attention = AttentionKernel::kFlash1) {
   return out;
 }
 
-std::string line(const std::string& name, const Errors& e) {
-  char text[96];
-  std::snprintf(text, sizeof text, " | %zu | %+.1f %% | %.1f %% | %.1f %% |\n", e.runs, 100 * e.median_ratio, 100 * e.median_absolute_ratio, 100 * e.p90_absolute_ratio);
-  return "| " + name + text;
-}
-
 std::string page() {
   const Outcome all = outcome();
   std::string out =
       "# Predicted and measured step times\n\nWritten by a test from `tests/fixtures/flops/rows.csv`: published training measurements, each predicted from its printed shape, GPU, layout and\n"
       "batch. Settings that a source does not print follow from its software, for all its runs alike (`software_of` in\n"
-      "`src/tuning/published_runs_test.cc`). One figure of the model is fitted, the sustained share of kernels' rates, to the half of the runs that a hash of source,\n"
+      "`src/tuning/published_runs_test.cc`). One figure of the model is fitted to these, the sustained share of kernels' rates, to the half of the runs that a hash of source,\n"
       "model and GPU chooses; the other half scores. Error is predicted / measured step time - 1.\n\n"
       "| runs | number | median | median, absolute | 90th percentile, absolute |\n| --- | --- | --- | --- | --- |\n";
   out += line("**scored**", errors_of(all.scored)) + line("fitted to", errors_of(all.fitted));
@@ -207,7 +181,7 @@ std::string page() {
   for (const auto& [name, errors] : all.scored_by) out += line(name, errors_of(errors));
   out += "\nRows that are not predicted:\n\n| rows | why |\n| --- | --- |\n";
   for (const auto& [why, count] : all.left_out) out += "| " + std::to_string(count) + " | " + why + " |\n";
-  return out;
+  return out + test::experts_section() + test::serving_section();
 }
 
 TEST(PublishedRuns, step_times_are_within_the_bars_where_nothing_was_fitted) {

@@ -35,6 +35,22 @@ std::vector<std::uint64_t> stages_of(std::uint64_t blocks, std::uint64_t max) {
   return out;
 }
 
+// Experts cut like the rest, or whole and on tensor-parallel GPUs as well.
+std::vector<Layout> expert_layouts(const Layout& layout, std::uint64_t experts) {
+  if (experts == 0) return {layout};
+  std::vector<Layout> out;
+  for (const std::uint64_t cut : {layout.tensor, std::uint64_t{1}}) {
+    Layout one = layout;
+    if (cut != layout.tensor) one.expert_tensor = cut;
+    for (const std::uint64_t expert : powers(std::min(experts, layout.tensor * layout.context * layout.data / cut))) {
+      one.expert = expert;
+      out.push_back(one);
+    }
+    if (layout.tensor == 1) break;
+  }
+  return out;
+}
+
 struct Search {
   StepModel& steps;
   const SearchOptions& options;
@@ -88,9 +104,10 @@ struct Search {
           if (start.gpus % each != 0 || start.global_batch % (start.gpus / each) != 0) continue;
           TrainSettings s = start;
           s.layout = Layout{tensor, pipeline, 1, context, 1, start.gpus / each};
-          for (const std::uint64_t expert : experts == 0 ? std::vector<std::uint64_t>{1} : powers(std::min(experts, s.layout.context * s.layout.data))) {
-            s.layout.expert = expert;
-            for (const std::uint64_t stages : pipeline == 1 ? std::vector<std::uint64_t>{1} : divisors((model.shape.blocks + pipeline - 1) / pipeline, kVirtualMax)) {
+          const auto interleavings = pipeline == 1 ? std::vector<std::uint64_t>{1} : divisors((model.shape.blocks + pipeline - 1) / pipeline, kVirtualMax);
+          for (const Layout& of_experts : expert_layouts(s.layout, experts)) {
+            s.layout = of_experts;
+            for (const std::uint64_t stages : interleavings) {
               s.layout.virtual_stages = stages;
               try_memory(s);
             }

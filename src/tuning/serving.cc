@@ -8,6 +8,7 @@
 #include "flops/gemms.h"
 #include "gemm/attainable.h"
 #include "tuning/formulas.h"
+#include "tuning/step.h"
 
 namespace flopsight::tuning {
 namespace {
@@ -23,6 +24,7 @@ constexpr std::array<std::string_view, 3> kCaches = {"bf16", "fp8", "fp4"};
 constexpr double kUsableRatio = 0.9;            // of memory, for weights and cache: vLLM's gpu_memory_utilization by default
 constexpr double kLaunchSeconds = 6e-6;         // of a kernel, one by one
 constexpr double kKernelsOfLayer = 7;           // of an attention or feed-forward layer, forward
+constexpr double kPrefillTokensMax = 8192;      // that prompts which come together are taken together up to: the schedulers' limit by default
 constexpr double kTileRowsLeast = 256;          // products of fewer rows are bound by reading weights, and their tiles do not matter
 
 double number(std::uint64_t n) { return static_cast<double>(n); }
@@ -152,6 +154,20 @@ void add_decode_messages(const flops::Model& model, const Fabric& fabric, const 
   }
 }
 
+// Element-wise kernels of `tokens` tokens, as forward in training (step_passes.cc).
+double passes_seconds(const flops::Model& model, const Rates& rates, const ServeSettings& s, double tokens) {
+  TrainSettings forward;
+  forward.layout.tensor = s.tensor;
+  forward.sequence_parallel = false;
+  forward.precision = compute_precision(s.weights, rates);
+  double seconds = 0;
+  for (const flops::Layer& layer : model.layers) {
+    if (!is_text(layer) || layer.kind == flops::LayerKind::kHead) continue;
+    seconds += number(layer.executed) * tokens * elementwise_bytes(layer, forward).forward_bytes / (rates.bandwidth_bytes_per_second() * elementwise_share_ratio(layer));
+  }
+  return seconds;
+}
+
 double layers_of(const flops::Model& model) {
   double layers = 0;
   for (const flops::Layer& layer : model.layers) layers += is_text(layer) && !layer.matmuls.empty() ? number(layer.executed) : 0;
@@ -207,25 +223,33 @@ void set_latencies(const Cycle& c, const ServeSettings& s, Serving& out) {
     if (s.output_tokens > 1) out.token_seconds = out.token_worst_seconds = decoding / (generated - 1);
     return;
   }
-  out.first_token_seconds = stretch * c.prefill_seconds + waiting + beside;
+  // Behind those that it finds, and together with those that come with it.
+  const double first = std::max(stretch, out.prefills_together_total) * c.prefill_seconds;
+  out.first_token_seconds = first + waiting + beside;
   if (s.output_tokens == 1) return;
-  out.token_seconds = stretch * decoding / (generated - 1);
+  out.token_seconds = (c.seconds - first) / (generated - 1);
   // Whole pieces, at least one where there is anybody else, and as many as the mean says where several come in each step.
-  const double piece = c.prefill_seconds / pieces, others = (stretch - 1) * c.step_seconds;
+  const double piece = c.prefill_seconds * out.prefills_together_total / pieces, others = (stretch - 1) * c.step_seconds;
   const double in_the_way = c.held_up > 1 && piece > 0 ? std::max(1.0, std::ceil(others / piece * (1 - 1e-9))) * piece : 0;
   out.token_worst_seconds = c.step_seconds + in_the_way;
 }
 
-void set_breakdown(const Cycle& c, double prefill_compute_seconds, double prefill_messages_seconds, Serving& out) {
+// Prompts that a scheduler finds waiting: as many requests end with each decode step, and are followed by others, as there are requests for its tokens.
+double prompts_together(const ServeSettings& s, double held_up, double steps, double prompt_tokens) {
+  const double room = std::max(1.0, std::floor((s.chunk_tokens > 0 ? number(s.chunk_tokens) : kPrefillTokensMax) / prompt_tokens));
+  const double waiting = s.continuous && steps > 1 ? std::max(1.0, held_up / steps) : held_up;
+  return std::min(waiting, room);
+}
+
+void set_breakdown(const Cycle& c, double prefill_messages_ratio, Serving& out) {
   const bool decodes = c.steps > 0;
   const double prefills = decodes ? c.held_up * c.prefill_seconds / c.steps : c.held_up * c.prefill_seconds;
-  const double spent = out.prefill_seconds > 0 ? prefills / out.prefill_seconds : 0;
   Breakdown& b = out.breakdown;
-  b.compute_seconds = spent * prefill_compute_seconds;
-  b.tensor_parallel_seconds = spent * prefill_messages_seconds;
+  b.compute_seconds = prefills * (1 - prefill_messages_ratio);
+  b.tensor_parallel_seconds = prefills * prefill_messages_ratio;
   if (!decodes) return;
   b.compute_seconds += out.decode.compute_seconds;
-  b.memory_seconds = out.decode.weights_seconds + out.decode.cache_seconds + (c.step_seconds - out.decode.total_seconds());
+  b.memory_seconds = out.decode.weights_seconds + out.decode.cache_seconds + out.decode.elementwise_seconds + (c.step_seconds - out.decode.total_seconds());
   b.tensor_parallel_seconds += out.decode.tensor_parallel_seconds;
   b.expert_parallel_seconds = out.decode.expert_parallel_seconds;
   b.host_seconds = out.decode.host_seconds;
@@ -310,19 +334,21 @@ base::Result<DecodeStep> ServeModel::decode(const ServeSettings& s, double batch
   }
   add_attention(model_, rates_, s, {own, rows, context, peak16}, out);
   add_decode_messages(model_, fabric_, s, own * rows, out);
+  out.elementwise_seconds = passes_seconds(model_, rates_, s, own * rows);
   // Recurrent states are read and written.
   out.cache_seconds += 2 * own * 2 * number(flops::count_cache(model_).state_elements_per_sequence) / number(s.tensor) / bandwidth;
-  if (!s.graphs) out.host_seconds = std::max(0.0, layers_of(model_) * kKernelsOfLayer * kLaunchSeconds - out.total_seconds());
+  const double kernels = layers_of(model_) * kKernelsOfLayer, starts = kernels * gemm::kStartSeconds;
+  out.host_seconds = s.graphs ? starts : std::max(starts, kernels * kLaunchSeconds - out.total_seconds());
   return out;
 }
 
-base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s) const {
+base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, double together) const {
   Prefill out;
   const Precision precision = compute_precision(s.weights, rates_);
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
   const double tokens = std::max(1.0, number(s.input_tokens) * (1 - s.prefix_hit_ratio));
   flops::GemmOptions options;
-  options.tokens = static_cast<std::uint64_t>(std::llround(tokens));
+  options.tokens = static_cast<std::uint64_t>(std::llround(tokens * together));
   options.tensor_parallel = s.tensor;
   options.backward = false;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
@@ -331,7 +357,7 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s) co
     const bool head = gemm.layer == flops::LayerKind::kHead;  // of the last token only
     const double copies = number(gemm.count) / (gemm.expert == flops::Expert::kRouted ? spread : 1);
     FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time,
-                               product_time(rates_, head ? 1 : number(gemm.m), gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
+                               product_time(rates_, head ? together : number(gemm.m), gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
     out.compute_seconds += std::max(time.memory_seconds, time.compute_seconds) / kSustainedRatio;
     out.peak_seconds += time.peak_seconds;
   }
@@ -340,12 +366,19 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s) co
   for (const flops::Layer& layer : model_.layers) {
     if (!is_text(layer) || layer.matmuls.empty()) continue;
     const flops::Cost cost = flops::layer_forward(layer, sequence, {});
-    const double core = (cost.of(flops::Part::kAttentionCore) + cost.of(flops::Part::kRecurrentCore)) * number(layer.executed) * tokens / number(s.tensor);
+    const double core = (cost.of(flops::Part::kAttentionCore) + cost.of(flops::Part::kRecurrentCore)) * number(layer.executed) * tokens * together / number(s.tensor);
     out.compute_seconds += core / (peak16 * rates_.attention(s.attention).forward_ratio * kSustainedRatio);
     out.peak_seconds += core / peak16;
-    const double message = 2 * tokens * number(layer.matmuls.front().in);
+    const double message = 2 * tokens * together * number(layer.matmuls.front().in);
     if (s.tensor > 1) out.messages_seconds += number(layer.executed) * all_reduce_time(fabric_, group_of(fabric_, s.tensor, 1), Bytes(message)).time.value;
   }
+  out.compute_seconds += passes_seconds(model_, rates_, s, tokens * together) / kSustainedRatio;
+  // Prompts are launched one kernel after another, whatever decoding does.
+  const double kernels = layers_of(model_) * kKernelsOfLayer;
+  out.compute_seconds = std::max(out.compute_seconds + kernels * gemm::kStartSeconds, kernels * kLaunchSeconds);
+  out.compute_seconds /= together;
+  out.messages_seconds /= together;
+  out.peak_seconds /= together;
   return out;
 }
 
@@ -357,11 +390,8 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = std::max(1.0, number(s.concurrency) / number(s.replicas()));
   const double rows = s.speculation ? number(s.speculation->drafted_tokens) + 1 : 1;
   FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, out.batch_total, mean_held, rows));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s));
-  out.prefill_compute_seconds = first.compute_seconds;
-  out.prefill_messages_seconds = first.messages_seconds;
-  out.prefill_peak_seconds = first.peak_seconds;
-  out.prefill_seconds = first.compute_seconds + first.messages_seconds;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill alone, prefill(s, 1));
+  out.prefill_seconds = alone.compute_seconds + alone.messages_seconds;
 
   double step = out.decode.total_seconds();
   if (s.speculation) {
@@ -371,10 +401,13 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   }
   const double steps = (generated - 1) / out.tokens_per_step_total;  // the first token comes from prefill
   const double held_up = std::max(1.0, out.batch_total / groups);  // prefills that one group of GPUs has to do meanwhile, its own among them
-  double prefills = held_up * out.prefill_seconds;
+  const double prompt = std::max(1.0, in * (1 - s.prefix_hit_ratio));
+  out.prefills_together_total = prompts_together(s, held_up, steps, prompt);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s, out.prefills_together_total));
+  double prefills = held_up * (first.compute_seconds + first.messages_seconds);
   if (s.chunk_tokens > 0) {
     // A piece of prefill goes along with a decode step, whose reading of weights it uses.
-    const double pieces = held_up * std::ceil(in * (1 - s.prefix_hit_ratio) / number(s.chunk_tokens));
+    const double pieces = held_up * std::ceil(prompt / number(s.chunk_tokens)) / out.prefills_together_total;
     prefills -= std::min(std::min(pieces, steps) * out.decode.weights_seconds, prefills / 2);
   }
   out.batching_gain_ratio = static_loss(s, out.batch_total);
@@ -383,7 +416,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   out.request_rate_hertz = out.batch_total / cycle * number(s.replicas());
   out.tokens_per_second = out.request_rate_hertz * generated;
   set_latencies({steps, step, prefills / held_up, held_up, cycle, wanted}, s, out);
-  set_breakdown({steps, step, prefills / held_up, held_up, cycle, wanted}, first.compute_seconds, first.messages_seconds, out);
+  set_breakdown({steps, step, prefills / held_up, held_up, cycle, wanted}, first.messages_seconds / (first.compute_seconds + first.messages_seconds), out);
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(compute_precision(s.weights, rates_)));
   flops::Workload workload;
   workload.sequence.tokens = s.input_tokens + s.output_tokens;

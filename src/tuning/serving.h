@@ -15,8 +15,8 @@
 //
 // A replica is max(tp, ep) GPUs; others are further replicas, each with its part of the concurrency. Experts read: E (1 - (1 - k/E)^B). Latent attention
 // decodes in the latent. The cache is divided over tensor-parallel GPUs as far as there are key-value heads, a latent is not. Kernels reach 0.8 of
-// the bandwidth (gemm/attainable.h); starts of kernels are in `host` where they are launched one by one, and not counted with CUDA graphs, so that decode
-// times are floors. Sources: Pope et al. 2022 (arXiv 2211.05102); Kwon et al. 2023 (arXiv 2309.06180, paging); Yu et al. 2022 (Orca, continuous batching);
+// the bandwidth (gemm/attainable.h), and seven a layer take 3 us each to start, or 6 where the host launches them one by one, as it does for prompts. Prompts that come
+// together are prefilled together, up to 8,192 tokens: as many come as requests end with a decode step. Sources: Pope et al. 2022 (arXiv 2211.05102); Kwon et al. 2023 (arXiv 2309.06180, paging); Yu et al. 2022 (Orca, continuous batching);
 // Agrawal et al. 2024 (arXiv 2403.02310, chunked prefill); Leviathan et al. 2023 (arXiv 2211.17192).
 // Units: seconds, bytes, tokens. Threads: pure.
 
@@ -78,12 +78,13 @@ struct DecodeStep {  // of one replica
   double weights_seconds = 0;   // products bound by reading weights
   double compute_seconds = 0;   // products bound by arithmetic, and attention where it is
   double cache_seconds = 0;
+  double elementwise_seconds = 0;  // norms, activations, casts, tokens sorted to experts
   double tensor_parallel_seconds = 0;
   double expert_parallel_seconds = 0;
   double host_seconds = 0;
   double peak_seconds = 0;      // FLOPs over the peak of their format
 
-  double total_seconds() const { return weights_seconds + compute_seconds + cache_seconds + tensor_parallel_seconds + expert_parallel_seconds + host_seconds; }
+  double total_seconds() const { return weights_seconds + compute_seconds + cache_seconds + elementwise_seconds + tensor_parallel_seconds + expert_parallel_seconds + host_seconds; }
 };
 
 struct Serving {
@@ -91,9 +92,7 @@ struct Serving {
   double batch_fitting_total = 0;    // that its cache has room for
   double cache_bytes_per_token = 0;  // on one GPU
   double prefill_seconds = 0;        // of a request alone
-  double prefill_compute_seconds = 0;
-  double prefill_messages_seconds = 0;
-  double prefill_peak_seconds = 0;
+  double prefills_together_total = 1;  // prompts that are taken at once
   DecodeStep decode;
   double tokens_per_step_total = 1;  // more with speculation
   double first_token_seconds = 0;
@@ -133,7 +132,8 @@ class ServeModel {
     double messages_seconds = 0;
     double peak_seconds = 0;
   };
-  base::Result<Prefill> prefill(const ServeSettings& settings) const;
+  // Of a request, of which `together` are taken at once.
+  base::Result<Prefill> prefill(const ServeSettings& settings, double together) const;
 
   const flops::Model& model_;
   const Rates& rates_;

@@ -15,6 +15,7 @@ constexpr std::array<std::string_view, 2> kKernels = {"eager", "fused"};
 constexpr std::array<std::string_view, 4> kAttentions = {"standard", "flash1", "flash2", "flash3"};
 constexpr std::array<std::string_view, 5> kOptimizers = {"adam", "adam-bf16", "adam8bit", "sgd-momentum", "sgd"};
 constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
+constexpr std::array<std::string_view, 2> kDispatches = {"all-to-all", "deepep"};
 
 template <typename Enum, std::size_t kCount>
 std::optional<Enum> find_name(const std::array<std::string_view, kCount>& names, std::string_view text) {
@@ -39,9 +40,25 @@ base::Status check_stages(const flops::Model& model, const Layout& l) {
     if (parts > blocks) return wrong("--pp " + text(l.pipeline) + ": the model's " + text(blocks) + " layers cannot be divided over " + text(parts));
     return {};
   }
-  if (missing_blocks(blocks, parts) <= kBlocksAtEnds) return {};
+  // A prediction module stands for one as well; and trainers that place layers one by one give some GPUs one fewer (61 in 4 x 4 parts).
+  const std::uint64_t ends = kBlocksAtEnds + (model.prediction_steps > 0 ? 1 : 0);
+  const std::uint64_t missing = missing_blocks(blocks, parts);
+  if (missing <= ends || (parts <= blocks && missing <= l.pipeline)) return {};
   return wrong("--pp " + text(l.pipeline) + " x --vp " + text(l.virtual_stages) + ": the model's " + text(blocks) + " layers cannot be divided by " + text(parts) +
-               ", nor with the embedding and the head as a layer each");
+               ", nor with one layer fewer on each GPU");
+}
+
+base::Status check_experts(const flops::Model& model, const Layout& l) {
+  if (l.expert == 1 && !l.expert_tensor) return {};
+  const std::uint64_t experts = flops::routed_experts(model), cut = l.expert_tensor_gpus();
+  if (experts == 0) return wrong((l.expert > 1 ? "--ep " + text(l.expert) : "--etp " + text(cut)) + ": the model has no routed experts");
+  if (experts % l.expert != 0) return wrong("--ep " + text(l.expert) + ": the model's " + text(experts) + " experts cannot be divided by it");
+  if (l.tensor % cut != 0) return wrong("--etp " + text(cut) + ": expected a divisor of --tp " + text(l.tensor));
+  const std::uint64_t all = l.tensor * l.context * l.data;
+  if (all % (cut * l.expert) == 0) return {};
+  if (l.expert_tensor) return wrong("--ep " + text(l.expert) + " x --etp " + text(cut) + ": the " + text(all) + " GPUs of --tp x --cp x --dp cannot be divided by it");
+  return wrong("--ep " + text(l.expert) + ": the " + text(l.context * l.data) + " GPUs of --cp x --dp cannot be divided by it" +
+               (all % l.expert == 0 ? "; with --etp 1 experts are whole and lie on tensor-parallel GPUs as well" : ""));
 }
 
 base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
@@ -61,14 +78,7 @@ base::Status check_degrees(const flops::Model& model, const TrainSettings& s) {
     return wrong("--tp " + text(l.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
   }
   if (s.sequence_tokens % l.context != 0) return wrong("--cp " + text(l.context) + ": --seq-len " + text(s.sequence_tokens) + " cannot be divided by it");
-  if (l.expert == 1) return {};
-  const std::uint64_t experts = flops::routed_experts(model);
-  if (experts == 0) return wrong("--ep " + text(l.expert) + ": the model has no routed experts");
-  if (experts % l.expert != 0) return wrong("--ep " + text(l.expert) + ": the model's " + text(experts) + " experts cannot be divided by it");
-  if ((l.context * l.data) % l.expert != 0) {
-    return wrong("--ep " + text(l.expert) + ": the " + text(l.context * l.data) + " GPUs of --cp x --dp cannot be divided by it; experts over tensor-parallel GPUs as well (parallel folding) are not modelled");
-  }
-  return {};
+  return check_experts(model, l);
 }
 
 }  // namespace
@@ -78,10 +88,13 @@ std::string_view attention_kernel_name(AttentionKernel kernel) { return kAttenti
 std::string_view optimizer_name(Optimizer optimizer) { return kOptimizers[static_cast<std::size_t>(optimizer)]; }
 std::string_view recompute_name(flops::Recompute recompute) { return kRecomputes[static_cast<std::size_t>(recompute)]; }
 
+std::string_view dispatch_name(Dispatch dispatch) { return kDispatches[static_cast<std::size_t>(dispatch)]; }
+
 std::optional<Kernels> parse_kernels(std::string_view text) { return find_name<Kernels>(kKernels, text); }
 std::optional<AttentionKernel> parse_attention_kernel(std::string_view text) { return find_name<AttentionKernel>(kAttentions, text); }
 std::optional<Optimizer> parse_optimizer(std::string_view text) { return find_name<Optimizer>(kOptimizers, text); }
 std::optional<flops::Recompute> parse_recompute(std::string_view text) { return find_name<flops::Recompute>(kRecomputes, text); }
+std::optional<Dispatch> parse_dispatch(std::string_view text) { return find_name<Dispatch>(kDispatches, text); }
 
 bool is_training_precision(catalog::Precision precision) {
   using P = catalog::Precision;
@@ -106,6 +119,7 @@ std::string layout_text(const Layout& l) {
   if (l.virtual_stages > 1) out += ", vp " + text(l.virtual_stages);
   if (l.context > 1) out += ", cp " + text(l.context);
   if (l.expert > 1) out += ", ep " + text(l.expert);
+  if (l.expert_tensor_gpus() != l.tensor) out += ", etp " + text(l.expert_tensor_gpus());
   return out + ", dp " + text(l.data);
 }
 
@@ -125,7 +139,7 @@ flops::Workload TrainSettings::workload() const {
 
 base::Status check_settings(const flops::Model& model, const TrainSettings& s) {
   const Layout& l = s.layout;
-  for (const std::uint64_t degree : {s.gpus, l.tensor, l.pipeline, l.virtual_stages, l.context, l.expert, l.data}) {
+  for (const std::uint64_t degree : {s.gpus, l.tensor, l.pipeline, l.virtual_stages, l.context, l.expert, l.expert_tensor_gpus(), l.data}) {
     if (degree == 0 || degree > kGpusMax) return wrong("a number of GPUs of " + text(degree) + ": expected 1 to " + text(kGpusMax));
   }
   if (s.sequence_tokens == 0 || s.sequence_tokens > kSequenceTokensMax) return wrong("--seq-len " + text(s.sequence_tokens) + ": expected 1 to " + text(kSequenceTokensMax));

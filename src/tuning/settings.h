@@ -21,6 +21,9 @@ enum class Kernels : std::uint8_t { kEager, kFused };
 // Attention: scores written to memory and read again, or tiled in on-chip memory (Dao et al. 2022, arXiv 2205.14135), in the second
 // generation (arXiv 2307.08691), or in the third, for Hopper and newer (arXiv 2407.08608; cuDNN's is like it).
 enum class AttentionKernel : std::uint8_t { kStandard, kFlash1, kFlash2, kFlash3 };
+// How tokens go to experts on other GPUs: once for each expert (NCCL's all-to-all), or once to each GPU that has one of its experts, and over the network
+// once to each node, which hands it on (DeepEP, HybridEP; arXiv 2412.19437, section 3.2.2).
+enum class Dispatch : std::uint8_t { kAllToAll, kOnce };
 // Bytes of state that a parameter has beside weight and gradient: two moments in FP32, in BF16 or in 8 bits, one, none.
 enum class Optimizer : std::uint8_t { kAdam, kAdamBf16, kAdam8Bit, kSgdMomentum, kSgd };
 
@@ -28,11 +31,13 @@ std::string_view kernels_name(Kernels kernels);
 std::string_view attention_kernel_name(AttentionKernel kernel);
 std::string_view optimizer_name(Optimizer optimizer);
 std::string_view recompute_name(flops::Recompute recompute);
+std::string_view dispatch_name(Dispatch dispatch);  // "all-to-all", "deepep"
 // Of such a name; nothing for another.
 std::optional<Kernels> parse_kernels(std::string_view text);
 std::optional<AttentionKernel> parse_attention_kernel(std::string_view text);
 std::optional<Optimizer> parse_optimizer(std::string_view text);
 std::optional<flops::Recompute> parse_recompute(std::string_view text);
+std::optional<Dispatch> parse_dispatch(std::string_view text);
 // Formats that matrix products of training run in: fp32, tf32, fp16, bf16, fp8, fp4.
 bool is_training_precision(catalog::Precision precision);
 
@@ -42,9 +47,12 @@ struct Layout {
   std::uint64_t pipeline = 1;  // of the blocks (Narayanan et al. 2021, arXiv 2104.04473)
   std::uint64_t virtual_stages = 1;  // parts of the model that each pipeline GPU has (interleaving)
   std::uint64_t context = 1;   // of each sequence (ring attention)
-  std::uint64_t expert = 1;    // of the routed experts, within context * data
+  std::uint64_t expert = 1;    // of the routed experts, within tensor * context * data
   std::uint64_t data = 1;
+  std::optional<std::uint64_t> expert_tensor{};  // of each routed expert's weights; absent: as tensor. Fewer is parallel folding (arXiv 2504.14960)
 
+  std::uint64_t expert_tensor_gpus() const { return expert_tensor.value_or(tensor); }
+  std::uint64_t expert_data() const { return tensor * context * data / (expert_tensor_gpus() * expert); }  // GPUs that have the same experts
   bool operator==(const Layout&) const = default;
 };
 // Parts of `blocks` blocks that pipeline GPUs have: 1/pipeline where they divide. One or two blocks too few are missing at the ends, where head and
@@ -80,6 +88,7 @@ struct TrainSettings {
   bool overlap_tensor = false;    // tensor-parallel messages go while products run
   bool overlap_data = true;       // gradients and weights go while products run
   bool overlap_expert = false;
+  Dispatch dispatch = Dispatch::kAllToAll;
   std::uint64_t prediction_steps = 0;
   std::vector<std::uint64_t> document_tokens;  // packed documents of a sequence that do not see each other; empty: one
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tuning/memory.h"
+#include "tuning/step_messages_internal.h"
 
 namespace flopsight::tuning {
 namespace {
@@ -13,7 +14,6 @@ using flops::Pass;
 using flops::Recompute;
 using units::Bytes;
 
-constexpr double kMessageSlowdownRatio = 0.15;
 constexpr double kBackwardPerForward = 2;
 constexpr double kFlashBackward = 2.5;   // the scores are computed again
 constexpr double kTileKeys = 128;        // keys that a block of a causal kernel takes together: half a block is masked work
@@ -22,14 +22,6 @@ constexpr double kLaunchFusedSeconds = 4e-6;
 constexpr double kKernelStartSeconds = 3e-6;
 
 double number(std::uint64_t n) { return static_cast<double>(n); }
-
-double tokens_of(const TrainSettings& s) { return number(s.micro_batch) * number(s.sequence_tokens) / number(s.layout.context); }
-
-std::uint64_t times_of(const Layer& layer, const flops::Model& model, const TrainSettings& s) {
-  if (layer.section == flops::Section::kVision) return 0;
-  if (layer.section != flops::Section::kPrediction) return layer.executed;
-  return model.prediction_steps == 0 ? 0 : layer.executed * s.prediction_steps / model.prediction_steps;
-}
 
 bool is_narrow(Precision precision) { return precision == Precision::kFp8 || precision == Precision::kFp4; }
 
@@ -93,8 +85,9 @@ Passes passes_of(const flops::Model& model, const TrainSettings& s, double bandw
   for (const Layer& layer : model.layers) {
     const double times = number(times_of(layer, model, s));
     const ElementwiseBytes bytes = elementwise_bytes(layer, s);
-    const double forward = times * (tokens * bytes.forward_bytes / bandwidth + bytes.launches_forward_total * kKernelStartSeconds);
-    const double backward = times * (tokens * bytes.backward_bytes / bandwidth + bytes.launches_backward_total * kKernelStartSeconds);
+    const double reached = bandwidth * elementwise_share_ratio(layer);
+    const double forward = times * (tokens * bytes.forward_bytes / reached + bytes.launches_forward_total * kKernelStartSeconds);
+    const double backward = times * (tokens * bytes.backward_bytes / reached + bytes.launches_backward_total * kKernelStartSeconds);
     out.launches_total += times * (bytes.launches_forward_total + bytes.launches_backward_total);
     if (layer.kind == flops::LayerKind::kHead) {
       out.head_seconds += forward + backward;
@@ -106,94 +99,11 @@ Passes passes_of(const flops::Model& model, const TrainSettings& s, double bandw
   return out;
 }
 
-// Exposed and hidden part of messages of `all_seconds` that may go while `beside_seconds` of products run, but for `alone_seconds`.
-struct Overlapped {
-  double exposed_seconds = 0;
-  double hidden_seconds = 0;
-};
-Overlapped overlap(double all, double beside, double alone) {
-  Overlapped out;
-  const double may = std::max(0.0, all - alone);
-  out.hidden_seconds = std::min(may, beside);
-  out.exposed_seconds = all - out.hidden_seconds + kMessageSlowdownRatio * out.hidden_seconds;
-  return out;
-}
-
-struct Messages {  // of one micro-batch through the whole model, on one GPU
-  double tensor_all_seconds = 0;
-  double tensor_seconds = 0;
-  double context_seconds = 0;
-  double expert_seconds = 0;
-};
-
-Messages messages_of(const flops::Model& model, const TrainSettings& s, const Fabric& fabric, double products_seconds, double attention_seconds) {
-  Messages out;
-  const Layout& l = s.layout;
-  const double tokens = tokens_of(s), again = s.recompute == Recompute::kFull ? 1 : 0;
-  const Group tensor = group_of(fabric, l.tensor, 1), context = group_of(fabric, l.context, l.tensor), expert = group_of(fabric, l.expert, l.tensor);
-  double ring = 0;
-  for (const Layer& layer : model.layers) {
-    const double times = number(times_of(layer, model, s));
-    if (times == 0 || layer.matmuls.empty()) continue;
-    const double width = 2 * number(layer.matmuls.front().in);
-    const bool cut = std::any_of(layer.matmuls.begin(), layer.matmuls.end(), [](const flops::Matmul& m) { return m.split != flops::Split::kNone; });
-    // A gather and a scatter each way, which without sequence parallelism are one all-reduce of the same volume.
-    const double collectives = layer.kind == flops::LayerKind::kHead ? 2 : 4 + 2 * again;
-    if (cut) out.tensor_all_seconds += times * collectives * gather_time(fabric, tensor, Bytes(tokens * width)).value;
-    if (layer.attention && l.context > 1) {
-      const double block = 2 * tokens * number(layer.attention->kv_heads * (layer.attention->qk_dim + layer.attention->v_dim)) / number(l.tensor);
-      // Keys and values forward; backward these again, and their gradients.
-      ring += times * (3 + again) * number(l.context - 1) * send_time(fabric, context, Bytes(block)).value;
-    }
-    for (const flops::Matmul& m : layer.matmuls) {
-      if (m.expert != flops::Expert::kRouted || m.operation != flops::Operation::kUp || l.expert <= 1) continue;
-      const double sent = 2 * tokens * number(m.active) * number(m.in) / (s.sequence_parallel ? number(l.tensor) : 1);
-      out.expert_seconds += times * (4 + 2 * again) * all_to_all_time(fabric, expert, Bytes(sent)).value;
-    }
-  }
-  const double first_part = out.tensor_all_seconds / number(l.tensor);
-  out.tensor_seconds = s.overlap_tensor ? overlap(out.tensor_all_seconds, products_seconds, first_part).exposed_seconds : out.tensor_all_seconds;
-  out.context_seconds = overlap(ring, attention_seconds, 0).exposed_seconds;
-  if (s.overlap_expert) out.expert_seconds = overlap(out.expert_seconds, products_seconds / 2, out.expert_seconds / 8).exposed_seconds;
-  return out;
-}
-
-// Gradients and weights between data-parallel GPUs, of a step.
-Overlapped data_messages(const flops::Model& model, const TrainSettings& s, const Fabric& fabric, double micro_batch_seconds) {
-  const Layout& l = s.layout;
-  const StageParameters stage = stage_parameters(model, l);
-  const double ends = std::max(stage.embedding.dense_total, stage.head.dense_total) + (l.pipeline == 1 ? std::min(stage.embedding.dense_total, stage.head.dense_total) : 0);
-  const double dense = stage.blocks.dense_total + ends, routed = stage.blocks.routed_total;
-  const Group all = group_of(fabric, l.data * l.context, l.tensor);
-  const Group of_experts = group_of(fabric, l.data * l.context / l.expert, l.tensor * l.expert);
-  const double blocks = std::max(1.0, number(model.shape.blocks) / number(l.pipeline));
-  const auto gather = [&](double bytes_each, double parts) {
-    return parts * (gather_time(fabric, all, Bytes(bytes_each * dense / parts)).value + gather_time(fabric, of_experts, Bytes(bytes_each * routed / parts)).value);
-  };
-  const double gradient = s.fp32_gradients && s.zero_stage < 3 ? 4 : 2;
-  if (all.count <= 1) return {};
-  if (s.zero_stage >= 3) {
-    const double gathers = gather(2, blocks);
-    const double each = 3 * gathers, alone = 2 * gathers / blocks, beside = s.overlap_data ? micro_batch_seconds : 0;
-    Overlapped out = overlap(each, beside, alone);
-    out.exposed_seconds *= number(s.accumulation());
-    out.hidden_seconds *= number(s.accumulation());
-    return out;
-  }
-  // In buckets, as many as blocks at most. Weights come back with the next forward pass.
-  const double scatter = s.zero_stage == 0 ? all_reduce_time(fabric, all, Bytes(gradient * dense)).time.value + all_reduce_time(fabric, of_experts, Bytes(gradient * routed)).time.value
-                                           : gather(gradient, std::min(blocks, 8.0));
-  const double back = s.zero_stage == 0 ? 0 : gather(2, std::min(blocks, 8.0));
-  const double beside = s.overlap_data ? micro_batch_seconds : 0;
-  const Overlapped out_gradients = overlap(scatter, beside * 2 / 3, scatter / blocks), out_weights = overlap(back, beside / 3, back / blocks);
-  return {out_gradients.exposed_seconds + out_weights.exposed_seconds, out_gradients.hidden_seconds + out_weights.hidden_seconds};
-}
-
 double optimizer_seconds(const flops::Model& model, const TrainSettings& s, double bandwidth) {
   const StageParameters stage = stage_parameters(model, s.layout);
   const double ends = std::max(stage.embedding.dense_total, stage.head.dense_total);
   const double over = s.zero_stage >= 1 ? number(s.layout.data * s.layout.context) : 1;
-  const double parameters = (stage.blocks.dense_total + ends) / over + stage.blocks.routed_total * (s.zero_stage >= 1 ? number(s.layout.expert) : 1) / over;
+  const double parameters = (stage.blocks.dense_total + ends) / over + stage.blocks.routed_total / (s.zero_stage >= 1 ? number(s.layout.expert_data()) : 1);
   double seconds = parameters * optimizer_bytes_per_parameter(s) / bandwidth;
   // Gradients of several micro-batches are added up in memory.
   if (s.accumulation() > 1) {
@@ -203,28 +113,18 @@ double optimizer_seconds(const flops::Model& model, const TrainSettings& s, doub
   return seconds;
 }
 
-double pipeline_messages(const flops::Model& model, const TrainSettings& s, const Fabric& fabric) {
-  const Layout& l = s.layout;
-  if (l.pipeline <= 1) return 0;
-  const double bytes = 2 * tokens_of(s) * number(model.shape.hidden_size) / (s.sequence_parallel ? number(l.tensor) : 1);
-  const Group group = group_of(fabric, l.pipeline, s.gpus / l.pipeline);
-  const double each = send_time(fabric, group, Bytes(bytes)).value;
-  // Interleaved schedules send while they compute, but for filling and emptying the pipeline.
-  const double shown = l.virtual_stages > 1 ? number(l.pipeline - 1) : number(s.accumulation() + l.pipeline - 1);
-  return 2 * shown * each;
-}
-
 }  // namespace
 
 base::Result<StepModel::Products> StepModel::products(const TrainSettings& s) {
   const std::uint64_t tokens = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(tokens_of(s)));
-  const auto key = std::make_tuple(tokens, s.layout.tensor, s.layout.expert, static_cast<int>(s.precision), s.prediction_steps);
+  const auto key = std::make_tuple(tokens, s.layout.tensor, s.layout.expert, s.layout.expert_tensor_gpus(), static_cast<int>(s.precision), s.prediction_steps);
   const auto known = products_.find(key);
   if (known != products_.end()) return known->second;
   flops::GemmOptions options;
   options.tokens = tokens;
   options.tensor_parallel = s.layout.tensor;
   options.expert_parallel = s.layout.expert;
+  options.expert_tensor_parallel = s.layout.expert_tensor;
   options.prediction_steps = s.prediction_steps;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
   Products out;
@@ -272,7 +172,7 @@ base::Result<Step> StepModel::predict(const TrainSettings& s) {
   const double attention = cores.forward_seconds * (1 + core_repeat) + cores.backward_seconds;
   const double block_products = products.all_seconds + again * products.forward_seconds;
   const double block_passes = passes.blocks_seconds + again * passes.blocks_forward_seconds;
-  const Messages messages = messages_of(model_, s, fabric_, block_products, attention);
+  const LayerMessages messages = layer_messages(model_, s, fabric_, {block_products, attention});
 
   const double p = number(s.layout.pipeline), v = number(s.layout.virtual_stages), m = number(s.accumulation());
   const double blocks = block_products + attention + block_passes + messages.tensor_seconds + messages.context_seconds + messages.expert_seconds;

@@ -25,10 +25,13 @@
 
 namespace flopsight::tuning {
 
-// What a kernel of a training run reaches of what it reaches alone: runs are warm, capped in power, and wait for one another. Fitted, the only
-// such figure: to the half of the published runs that a hash of source, model and GPU chooses, so that the median error there is zero
+// What a kernel of a training run reaches of what it reaches alone: runs are warm, capped in power, and wait for one another. Fitted
+// to the half of the published runs that a hash of source, model and GPU chooses, so that the median error there is zero
 // (published_runs_test.cc); scored on the other half (docs/tune-accuracy.md).
 inline constexpr double kSustainedRatio = 0.89;
+// Of the bandwidth, what element-wise kernels of layers with routed experts reach: their rows lie scattered, are sorted, padded and copied, and those of an
+// expert are few. Fitted in the same way, to half of the published runs with experts (published_experts_test.cc).
+inline constexpr double kExpertPassesRatio = 0.25;
 
 struct Breakdown {  // of a step; adds up to it
   double compute_seconds = 0;  // products and attention, with what is recomputed
@@ -98,7 +101,7 @@ class StepModel {
   const flops::Model& model_;
   const Rates& rates_;
   const Fabric& fabric_;
-  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int, std::uint64_t>, Products> products_;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, int, std::uint64_t>, Products> products_;
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int>, Rates::Product> product_;
 };
 
@@ -110,6 +113,8 @@ struct ElementwiseBytes {
   double launches_backward_total = 0;
 };
 ElementwiseBytes elementwise_bytes(const flops::Layer& layer, const TrainSettings& settings);
+// Of the bandwidth that other kernels reach: kExpertPassesRatio with routed experts, else 1.
+double elementwise_share_ratio(const flops::Layer& layer);
 // Bytes of memory that an optimizer step moves for a parameter.
 double optimizer_bytes_per_parameter(const TrainSettings& settings);
 

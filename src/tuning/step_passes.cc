@@ -10,6 +10,8 @@
 //   FP8                4 bytes an input forward, 4 an output backward: the cast and its transpose
 //   recurrence         8 widths forward, 16 backward (convolution, gates, scan)
 
+#include <algorithm>
+
 #include "tuning/step.h"
 
 namespace flopsight::tuning {
@@ -99,6 +101,11 @@ ElementwiseBytes elementwise_bytes(const flops::Layer& layer, const TrainSetting
   out.launches_forward_total = fused ? 4 : 12;
   out.launches_backward_total = fused ? 6 : 20;
   return out;
+}
+
+double elementwise_share_ratio(const flops::Layer& layer) {
+  const bool routed = std::any_of(layer.matmuls.begin(), layer.matmuls.end(), [](const flops::Matmul& m) { return m.expert == flops::Expert::kRouted; });
+  return routed ? kExpertPassesRatio : 1;
 }
 
 double optimizer_bytes_per_parameter(const TrainSettings& s) {

@@ -107,7 +107,12 @@ TEST(Step, settings_that_do_not_divide_name_the_size) {
   EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 24; s.layout.tensor = 3; s.global_batch = 64; }), "--tp 3: the model's 32 attention heads cannot be divided by it");
   EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 512; s.layout.pipeline = 64; }), "--pp 64: the model's 32 layers cannot be divided over 64");
   EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 40; s.layout.pipeline = 5; }), "ok");
-  EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 40; s.layout.pipeline = 5; s.layout.virtual_stages = 2; }), "--pp 5 x --vp 2: the model's 32 layers cannot be divided by 10, nor with the embedding and the head as a layer each");
+  EXPECT_EQ(message([](TrainSettings& s) { s.gpus = 40; s.layout.pipeline = 5; s.layout.virtual_stages = 2; }), "--pp 5 x --vp 2: the model's 32 layers cannot be divided by 10, nor with one layer fewer on each GPU");
+  TestRun uneven("deepseek-ai--DeepSeek-V3");
+  uneven.settings.gpus = 256;
+  uneven.settings.global_batch = 4096;
+  uneven.settings.layout = {1, 4, 4, 1, 64, 64};
+  EXPECT_TRUE(check_settings(uneven.model, uneven.settings).ok()) << "61 layers in 16 parts, as it is trained";
   EXPECT_EQ(message([](TrainSettings& s) { s.global_batch = 60; }), "--global-batch 60 cannot be divided by --micro-batch 1 x 8 data-parallel GPUs");
   EXPECT_EQ(message([](TrainSettings& s) { s.layout.expert = 2; }), "--ep 2: the model has no routed experts");
   EXPECT_EQ(message([](TrainSettings& s) { s.layout.virtual_stages = 2; }), "--vp 2 needs --pp");

@@ -35,6 +35,7 @@ constexpr WholeKey kWholes[] = {
     {"vp", &ToldTraining::virtual_stages, 1, static_cast<double>(kGpusMax)},
     {"cp", &ToldTraining::context, 1, static_cast<double>(kGpusMax)},
     {"ep", &ToldTraining::expert, 1, static_cast<double>(kGpusMax)},
+    {"etp", &ToldTraining::expert_tensor, 1, static_cast<double>(kGpusMax)},
     {"zero", &ToldTraining::zero_stage, 0, kZeroStageMax},
 };
 
@@ -75,6 +76,7 @@ Status training_in(const std::string& key, const Value& value, ToldTraining& tol
   if (key == "optimizer") return name_in(name, value, &parse_optimizer, "adam, adam-bf16, adam8bit, sgd-momentum or sgd", told.optimizer);
   if (key == "kernels") return name_in(name, value, &parse_kernels, "eager or fused", told.kernels);
   if (key == "attention") return name_in(name, value, &parse_attention_kernel, "standard, flash1, flash2 or flash3", told.attention);
+  if (key == "dispatch") return name_in(name, value, &parse_dispatch, "all-to-all or deepep", told.dispatch);
   if (key == "overlap") return overlap_in(value, told);
   if (key == "fabric") {
     if (value.as_string() == nullptr || !find_fabric(*value.as_string())) {
@@ -85,7 +87,7 @@ Status training_in(const std::string& key, const Value& value, ToldTraining& tol
     told.fabric = *value.as_string();
     return {};
   }
-  return Error{ErrorCode::kInvalid, "\"" + base::printable(key, 40) + "\" is no key of training, expected global_batch, micro_batch, tp, pp, vp, cp, ep, zero, optimizer, kernels, attention, overlap or fabric"};
+  return Error{ErrorCode::kInvalid, "\"" + base::printable(key, 40) + "\" is no key of training, expected global_batch, micro_batch, tp, pp, vp, cp, ep, etp, zero, optimizer, kernels, attention, dispatch, overlap or fabric"};
 }
 
 Status key_in(const std::string& key, const Value& value, ToldTraining& told) {
@@ -134,6 +136,7 @@ base::Result<TrainSettings> settings_of(const ToldTraining& told, std::uint64_t 
   take(told.virtual_stages, s.layout.virtual_stages, "");
   take(told.context, s.layout.context, "");
   take(told.expert, s.layout.expert, "");
+  s.layout.expert_tensor = told.expert_tensor;
   take(told.prediction_steps, s.prediction_steps, "");
   take(told.precision, s.precision, "precision is not told: BF16");
   take(told.recompute, s.recompute, "recompute is not told: nothing is computed again");
@@ -141,6 +144,7 @@ base::Result<TrainSettings> settings_of(const ToldTraining& told, std::uint64_t 
   take(told.zero_stage, s.zero_stage, "zero is not told: the optimizer's state is divided over data-parallel GPUs (stage 1)");
   take(told.kernels, s.kernels, "kernels are not told: fused norms, activations, loss and optimizer");
   take(told.attention, s.attention, "attention is not told: FlashAttention-2");
+  take(told.dispatch, s.dispatch, s.layout.expert > 1 ? "dispatch is not told: a token goes to each of its experts separately, by all-to-all" : "");
   if (told.overlap) {
     const auto has = [&](const char* name) { return std::find(told.overlap->begin(), told.overlap->end(), name) != told.overlap->end(); };
     s.overlap_data = has("data");

@@ -2,8 +2,8 @@
 // How a job is trained, as others tell it beside its model (audit/told_model.h), under the key "training":
 //
 //   {"config": {…}, "seq_len": 8192, "precision": "bf16",
-//    "training": {"global_batch": 512, "micro_batch": 1, "tp": 8, "pp": 4, "vp": 1, "cp": 1, "ep": 1, "zero": 1, "optimizer": "adam",
-//                 "kernels": "fused", "attention": "flash3", "overlap": ["data", "tensor"], "fabric": "dgx-h100"}}
+//    "training": {"global_batch": 512, "micro_batch": 1, "tp": 8, "pp": 4, "vp": 1, "cp": 1, "ep": 1, "etp": 1, "zero": 1, "optimizer": "adam",
+//                 "kernels": "fused", "attention": "flash3", "overlap": ["data", "tensor"], "dispatch": "deepep", "fabric": "dgx-h100"}}
 //
 // The names are the options of `flopsight tune train`. What is not told has the value that the usual trainers have, and is said to be assumed; the batch and
 // the length of a sequence are not assumed. Errors: kInvalid naming the key. Threads: pure.
@@ -21,13 +21,14 @@ namespace flopsight::tuning {
 
 struct ToldTraining {
   std::optional<std::uint64_t> sequence_tokens, global_batch, micro_batch;
-  std::optional<std::uint64_t> tensor, pipeline, virtual_stages, context, expert;
+  std::optional<std::uint64_t> tensor, pipeline, virtual_stages, context, expert, expert_tensor;
   std::optional<std::uint64_t> prediction_steps, zero_stage;
   std::optional<catalog::Precision> precision;
   std::optional<flops::Recompute> recompute;
   std::optional<Optimizer> optimizer;
   std::optional<Kernels> kernels;
   std::optional<AttentionKernel> attention;
+  std::optional<Dispatch> dispatch;
   std::optional<std::vector<std::string>> overlap;  // of "data", "tensor", "expert"
   std::string fabric;                               // of fabric.h; empty: not told
 

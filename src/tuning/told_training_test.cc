@@ -13,7 +13,7 @@ using testing::IsEmpty;
 TEST(ToldTraining, what_is_told_becomes_settings_and_the_rest_is_said_to_be_assumed) {
   const auto told = parse_told_training(
       R"({"config": {"model_type": "x"}, "seq_len": 4096, "precision": "fp8", "recompute": "full", "lora_rank": 8,
-          "training": {"global_batch": 64, "micro_batch": 2, "tp": 4, "pp": 2, "zero": 3, "overlap": ["tensor"], "fabric": "dgx-h100"}})");
+          "training": {"global_batch": 64, "micro_batch": 2, "tp": 4, "pp": 2, "zero": 3, "overlap": ["tensor"], "etp": 2, "dispatch": "deepep", "fabric": "dgx-h100"}})");
   ASSERT_TRUE(told.ok()) << told.error().message;
   EXPECT_THAT(told->missing(), IsEmpty());
   std::vector<std::string> assumed;
@@ -25,6 +25,8 @@ TEST(ToldTraining, what_is_told_becomes_settings_and_the_rest_is_said_to_be_assu
   EXPECT_EQ(settings->precision, catalog::Precision::kFp8);
   EXPECT_EQ(settings->recompute, flops::Recompute::kFull);
   EXPECT_TRUE(settings->overlap_tensor);
+  EXPECT_EQ(settings->layout.expert_tensor, 2U);
+  EXPECT_EQ(settings->dispatch, Dispatch::kOnce);
   EXPECT_FALSE(settings->overlap_data);
   EXPECT_THAT(assumed, Contains(HasSubstr("attention is not told")));
   EXPECT_THAT(assumed, testing::Not(Contains(HasSubstr("precision"))));
@@ -42,6 +44,7 @@ TEST(ToldTraining, mistakes_are_told_by_key) {
       {R"({"training": {"global_batch": 1.5}})", "training.global_batch: found 1.5, expected a whole number from 1"},
       {R"({"training": {"zero": 4}})", "training.zero: found 4, expected a whole number from 0 to 3"},
       {R"({"training": {"attention": "slow"}})", "training.attention: found \"slow\", expected standard"},
+      {R"({"training": {"dispatch": "post"}})", "training.dispatch: found \"post\", expected all-to-all or deepep"},
       {R"({"training": {"overlap": "data"}})", "training.overlap: found \"data\", expected a list"},
       {R"({"training": {"fabric": "string"}})", "training.fabric: found \"string\", expected dgx-1v"},
       {R"({"training": {"dp": 8}})", "\"dp\" is no key of training"},

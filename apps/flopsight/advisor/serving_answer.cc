@@ -103,7 +103,7 @@ std::string serve_json(const TuneServeAnswer& answer) {
                              {"attainable_ofu_ratio", v.attainable_ofu_ratio},
                              {"usd_per_million_output_tokens", answer.usd_per_million_tokens},
                              {"breakdown_seconds", breakdown_json(v.breakdown)},
-                             {"decode_seconds", json::Object{{"weights", v.decode.weights_seconds}, {"kv_cache", v.decode.cache_seconds}, {"compute", v.decode.compute_seconds},
+                             {"decode_seconds", json::Object{{"weights", v.decode.weights_seconds}, {"kv_cache", v.decode.cache_seconds}, {"compute", v.decode.compute_seconds}, {"elementwise", v.decode.elementwise_seconds},
                                                              {"tensor_parallel", v.decode.tensor_parallel_seconds}, {"expert_parallel", v.decode.expert_parallel_seconds},
                                                              {"host", v.decode.host_seconds}}}};
   // What cannot run has no speed.

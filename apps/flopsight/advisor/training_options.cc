@@ -41,6 +41,7 @@ std::optional<std::string> set_kinds(TuneTrainArguments& a, const TuneTrainTexts
   if (auto mistake = set_choice("--optimizer", t.optimizer, &tuning::parse_optimizer, "adam, adam-bf16, adam8bit, sgd-momentum or sgd", s.optimizer)) return mistake;
   if (auto mistake = set_choice("--kernels", t.kernels, &tuning::parse_kernels, "eager or fused", s.kernels)) return mistake;
   if (auto mistake = set_choice("--attention", t.attention, &tuning::parse_attention_kernel, "standard, flash1, flash2 or flash3", s.attention)) return mistake;
+  if (auto mistake = set_choice("--dispatch", t.dispatch, &tuning::parse_dispatch, "all-to-all or deepep", s.dispatch)) return mistake;
   if (t.overlap.empty()) return std::nullopt;
   s.overlap_data = s.overlap_tensor = s.overlap_expert = false;
   for (const std::string& word : base::split(t.overlap, ',')) {
@@ -60,6 +61,7 @@ std::optional<std::string> set_layout(TuneTrainArguments& a, const TuneTrainText
   s.layout.virtual_stages = t.virtual_stages.value_or(1);
   s.layout.context = t.context.value_or(1);
   s.layout.expert = t.expert.value_or(1);
+  s.layout.expert_tensor = t.expert_tensor;
   const std::uint64_t each = s.layout.tensor * s.layout.pipeline * s.layout.context;
   if (!t.data && s.gpus % each != 0) {
     return "--tp " + number(s.layout.tensor) + " x --pp " + number(s.layout.pipeline) + " x --cp " + number(s.layout.context) + " = " + number(each) + " does not divide --gpus " + number(s.gpus);
@@ -87,6 +89,10 @@ void say_assumed(TuneTrainArguments& a, const TuneTrainTexts& t) {
   say(!t.kernels.empty(), "no --kernels: fused norms, activations, loss and optimizer");
   say(!t.attention.empty(), "no --attention: FlashAttention-2");
   say(!t.overlap.empty(), "no --overlap: gradients and weights go while products run, other messages do not");
+  if (t.expert.value_or(1) > 1) {
+    say(t.expert_tensor.has_value() || t.tensor.value_or(1) == 1, "no --etp: weights of experts are divided over the tensor-parallel GPUs as well");
+    say(!t.dispatch.empty(), "no --dispatch: a token goes to each of its experts separately, by all-to-all");
+  }
 }
 
 }  // namespace
@@ -104,6 +110,7 @@ void add_tune_train(CLI::App& app, TuneTrainArguments& a, TuneTrainTexts& t) {
   degree("--vp", t.virtual_stages, "interleaved parts of the model on each pipeline GPU (default: 1)");
   degree("--cp", t.context, "GPUs that a sequence is divided over (default: 1)");
   degree("--ep", t.expert, "GPUs that routed experts are divided over (default: 1)");
+  degree("--etp", t.expert_tensor, "GPUs that the weights of each routed expert are divided over (default: as --tp)");
   degree("--dp", t.data, "data-parallel GPUs (default: what is left)");
   app.add_option("--micro-batch", t.micro_batch, "sequences that a GPU takes at once (default: 1)")->check(CLI::Range(std::uint64_t{1}, tuning::kBatchMax));
   app.add_option("--precision", t.precision, "fp32|tf32|fp16|bf16|fp8|fp4 of linear layers (default: bf16)");
@@ -116,6 +123,7 @@ void add_tune_train(CLI::App& app, TuneTrainArguments& a, TuneTrainTexts& t) {
   app.add_option("--kernels", t.kernels, "eager|fused element-wise kernels (default: fused)");
   app.add_option("--attention", t.attention, "standard|flash1|flash2|flash3 (default: flash2)");
   app.add_option("--overlap", t.overlap, "of data,tensor,expert: messages that go while products run; or none (default: data)");
+  app.add_option("--dispatch", t.dispatch, "all-to-all|deepep: how tokens go to experts, once for each or once to each node (default: all-to-all)");
   app.add_flag("--no-sequence-parallel", t.no_sequence_parallel, "norms in full on every tensor-parallel GPU");
   app.add_option("--mtp", t.prediction, "multi-token prediction steps that are trained (default: 0)")->check(CLI::Range(std::uint64_t{0}, std::uint64_t{64}));
   app.add_flag("--search", a.search, "list the quickest layouts that fit");

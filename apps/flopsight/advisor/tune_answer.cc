@@ -122,9 +122,7 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   out.assumptions = ground.assumptions;
   out.assumptions.insert(out.assumptions.end(), arguments.assumed.begin(), arguments.assumed.end());
   say_positions(ground.model, one.settings.sequence_tokens, "--seq-len", out.assumptions);
-  if (one.settings.layout.expert > 1) {
-    out.assumptions.emplace_back(std::string(one.settings.overlap_expert ? "" : "expert-parallel messages go alone (no --overlap expert). ") + "Kernels as DeepEP's, which send from the network's side while other micro-batches compute, are not modelled");
-  }
+  if (one.settings.layout.expert > 1) out.assumptions.emplace_back("each expert gets as many tokens as any other; uneven ones make the fullest GPU slower than predicted");
   say_rates(rates, one.settings, out.assumptions);
   if (!arguments.usd_per_gpu_hour) out.assumptions.emplace_back("no --usd-per-gpu-hour: no gain in dollars");
   return out;

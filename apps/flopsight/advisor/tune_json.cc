@@ -8,7 +8,7 @@ namespace json = base::json;
 
 json::Object layout_json(const tuning::TrainSettings& s) {
   return {{"tp", s.layout.tensor},        {"pp", s.layout.pipeline}, {"vp", s.layout.virtual_stages}, {"cp", s.layout.context},
-          {"ep", s.layout.expert},        {"dp", s.layout.data},     {"micro_batch", s.micro_batch},  {"micro_batches", s.accumulation()},
+          {"ep", s.layout.expert},        {"etp", s.layout.expert_tensor_gpus()}, {"dp", s.layout.data},     {"micro_batch", s.micro_batch},  {"micro_batches", s.accumulation()},
           {"recompute", tuning::recompute_name(s.recompute)}, {"zero", s.zero_stage}};
 }
 
@@ -17,7 +17,7 @@ json::Object settings_json(const TuneTrainAnswer& answer) {
   json::Object out = layout_json(s);
   out.insert(out.begin(), {{"gpu", answer.gpu}, {"gpus", s.gpus}, {"fabric", answer.fabric}, {"seq_len", s.sequence_tokens}, {"global_batch", s.global_batch},
                            {"precision", catalog::precision_name(s.precision)}, {"optimizer", tuning::optimizer_name(s.optimizer)},
-                           {"kernels", tuning::kernels_name(s.kernels)}, {"attention", tuning::attention_kernel_name(s.attention)}});
+                           {"kernels", tuning::kernels_name(s.kernels)}, {"attention", tuning::attention_kernel_name(s.attention)}, {"dispatch", tuning::dispatch_name(s.dispatch)}});
   return out;
 }
 

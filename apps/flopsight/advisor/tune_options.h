@@ -69,9 +69,9 @@ struct TuneCommonTexts {
   std::optional<double> node_rate, network_rate, price;
 };
 struct TuneTrainTexts : TuneCommonTexts {
-  std::optional<std::uint64_t> gpus, sequence, global_batch, micro_batch, tensor, pipeline, virtual_stages, data, expert, context, prediction;
+  std::optional<std::uint64_t> gpus, sequence, global_batch, micro_batch, tensor, pipeline, virtual_stages, data, expert, expert_tensor, context, prediction;
   std::optional<int> zero;
-  std::string precision, recompute, optimizer, kernels, attention, overlap, checkpoint, interval, failure, restart;
+  std::string precision, recompute, optimizer, kernels, attention, overlap, dispatch, checkpoint, interval, failure, restart;
   JobWindowTexts job;
   bool fp32_gradients = false, no_master = false, narrow_weights = false, no_sequence_parallel = false;
 };

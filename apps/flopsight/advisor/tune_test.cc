@@ -63,10 +63,19 @@ TEST(TuneTrain, lengths_beyond_the_models_positions_and_what_is_not_modelled_of_
   EXPECT_TRUE(test::assumes(out, "--seq-len 1048576 is beyond the ")) << run_program(arguments).out;
   EXPECT_FALSE(test::assumes(train_json(), "is beyond the "));
   const auto experts = train_json({"--ep", "8"}, "mistralai--Mixtral-8x7B-v0.1");
-  EXPECT_TRUE(test::assumes(experts, "Kernels as DeepEP's"));
-  const Answer folded = run_program(train({"--ep", "8", "--tp", "4"}, "mistralai--Mixtral-8x7B-v0.1"));
-  EXPECT_EQ(folded.exit_code, 2);
-  EXPECT_NE(folded.err.find("(parallel folding) are not modelled"), std::string::npos) << folded.err;
+  EXPECT_TRUE(test::assumes(experts, "no --dispatch: a token goes to each of its experts separately"));
+  EXPECT_TRUE(test::assumes(experts, "each expert gets as many tokens as any other"));
+  EXPECT_FALSE(test::assumes(train_json({"--ep", "8", "--dispatch", "deepep"}, "mistralai--Mixtral-8x7B-v0.1"), "no --dispatch"));
+}
+
+TEST(TuneTrain, experts_over_tensor_parallel_gpus_as_well) {
+  const Answer refused = run_program(train({"--ep", "8", "--tp", "4"}, "mistralai--Mixtral-8x7B-v0.1"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--ep 8: the 2 GPUs of --cp x --dp cannot be divided by it; with --etp 1 experts are whole"), std::string::npos) << refused.err;
+  const auto folded = train_json({"--ep", "8", "--tp", "4", "--etp", "1"}, "mistralai--Mixtral-8x7B-v0.1");
+  EXPECT_EQ(number(folded, "settings.etp"), 1);
+  EXPECT_GT(number(folded, "predicted.breakdown_seconds.expert_parallel"), 0);
+  EXPECT_NE(run_program(train({"--ep", "8", "--tp", "4", "--etp", "1"}, "mistralai--Mixtral-8x7B-v0.1")).out.find("ep 8, etp 1, dp 2"), std::string::npos);
 }
 
 TEST(TuneTrain, what_does_not_fit_is_an_answer_and_not_a_failure) {
@@ -152,6 +161,10 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
       {train({"--pp", "8", "--vp", "3"}), "the model's 32 layers cannot be divided by 24"},
       {train({"--global-batch", "65"}), "--global-batch"},
       {train({"--ep", "2"}), "the model has no routed experts"},
+      {train({"--etp", "1", "--tp", "2"}), "--etp 1: the model has no routed experts"},
+      {train({"--ep", "2", "--tp", "2", "--etp", "4"}, "mistralai--Mixtral-8x7B-v0.1"), "--etp 4: expected a divisor of --tp 2"},
+      {train({"--ep", "8", "--tp", "8", "--etp", "2"}, "mistralai--Mixtral-8x7B-v0.1"), "--ep 8 x --etp 2: the 8 GPUs of --tp x --cp x --dp cannot be divided by it"},
+      {train({"--dispatch", "post"}), "--dispatch post: expected all-to-all or deepep"},
       {train({"--precision", "int4"}), "--precision int4: expected fp32, tf32, fp16, bf16, fp8 or fp4"},
       {train({"--precision", "fp4"}), "H100-SXM5-80GB has no fp4 peak"},
       {train({"--recompute", "some"}), "--recompute some: expected none, selective or full"},
