@@ -11,7 +11,8 @@ constexpr std::uint64_t kTokensMax = std::uint64_t{1} << 31;
 constexpr std::uint64_t kDegreeMax = 65536;
 
 // Weights that trainers keep as one: those of the same input in the same group are put side by side.
-int fuse_group(const Matmul& m) {
+int fuse_group(const Layer& layer, const Matmul& m) {
+  if (layer.kind == LayerKind::kCrossAttention && m.operation == Operation::kQuery) return 0;  // keys and values are of the other sequence
   switch (m.operation) {
     case Operation::kQuery:
     case Operation::kOutputGate:
@@ -84,7 +85,7 @@ base::Result<std::vector<Share>> shares_of(const Layer& layer, const GemmOptions
     FLOPSIGHT_ASSIGN_OR_RETURN(Share share, share_of(layer, m, options));
     const auto same = std::find_if(list.begin(), list.end(), [&](const Share& other) {
       const Matmul& w = other.weight;
-      return options.fuse && fuse_group(m) != 0 && fuse_group(w) == fuse_group(m) && w.in == share.weight.in && w.expert == m.expert &&
+      return options.fuse && fuse_group(layer, m) != 0 && fuse_group(layer, w) == fuse_group(layer, m) && w.in == share.weight.in && w.expert == m.expert &&
              w.active == m.active && w.training == m.training && w.split == m.split;
     });
     if (same == list.end()) {

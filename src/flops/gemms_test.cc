@@ -62,6 +62,17 @@ TEST(Gemms, tensor_parallelism_conserves_flops) {
   }
 }
 
+TEST(Gemms, queries_and_keys_of_different_sequences_are_not_one_product) {
+  const std::vector<Gemm> list = gemms(model_of("made--T5-small"), {512, 1, 1});
+  const auto of_cross = [&](Operation operation) {
+    return *std::find_if(list.begin(), list.end(), [&](const Gemm& g) {
+      return g.layer == LayerKind::kCrossAttention && g.pass == Pass::kForward && std::find(g.operations.begin(), g.operations.end(), operation) != g.operations.end();
+    });
+  };
+  EXPECT_EQ(of_cross(Operation::kQuery).operations.size(), 1u);
+  EXPECT_EQ(of_cross(Operation::kKey).operations.size(), 2u) << "keys and values are of the source";
+}
+
 TEST(Gemms, experts_that_are_cut_over_fewer_gpus_share_the_tokens_of_their_group) {
   const Model model = model_of("mistralai--Mixtral-8x7B-v0.1");
   GemmOptions options{4096, 4, 8};

@@ -68,10 +68,15 @@ void advise(const Rules& rules, Advice advice, double gain_ratio) {
   rules.out.advice.push_back(std::move(advice));
 }
 
+bool Rules::fits(const TrainSettings& settings) const {
+  const Memory memory = train_memory(steps.model(), settings, steps.rates().device());
+  return memory.fits().value_or(true) || (fits() && memory.total_bytes() <= one.memory.total_bytes());
+}
+
 bool propose(const Rules& rules, const Change& change) {
   const auto step = rules.steps.predict(change.settings);
   if (!step.ok()) return false;
-  const bool fits = train_memory(rules.steps.model(), change.settings, rules.steps.rates().device()).fits().value_or(true);
+  const bool fits = rules.fits(change.settings);
   const double predicted = step->tokens_per_second / rules.one.step.tokens_per_second;
   double gain = predicted - 1, rate = step->tokens_per_second, seconds = step->step_seconds();
   if (const auto& calibration = rules.one.calibration) {
@@ -87,8 +92,10 @@ bool propose(const Rules& rules, const Change& change) {
   Advice advice;
   advice.id = change.id;
   advice.change = change.what;
-  advice.tokens_per_second = rate;
-  advice.step_seconds = seconds;
+  if (fits) {
+    advice.tokens_per_second = rate;
+    advice.step_seconds = seconds;
+  }
   advice.confidence = change.confidence;
   const std::string also = change.why.empty() ? std::string() : "; " + change.why;
   advice.why = helps ? "as it is, it does not fit into memory; with this it does" + also : !fits ? "as it is, it does not fit into memory, and with this alone it still does not" + also : change.why;
@@ -96,7 +103,12 @@ bool propose(const Rules& rules, const Change& change) {
   advice.price = change.price;
   advice.source = change.source;
   advice.saves = helps ? Saves::kOther : change.saves;
-  advise(rules, std::move(advice), gain);
+  advice.makes_it_fit = helps;
+  if (rules.fits()) {
+    advise(rules, std::move(advice), gain);
+  } else {
+    rules.out.advice.push_back(std::move(advice));
+  }
   return true;
 }
 
@@ -104,10 +116,10 @@ Findings advise_training(StepModel& steps, const TrainCase& one) {
   Findings out;
   const Rules rules{steps, one, out};
   using Rule = void (*)(const Rules&);
-  constexpr std::array<Rule, 20> kRules = {
+  constexpr std::array<Rule, 21> kRules = {
       advise_debug_flags, advise_micro_batch, advise_recompute, advise_precision, advise_fused_kernels, advise_attention, advise_optimizer,
       advise_overlap, advise_dispatch, advise_sequence_parallel, advise_alignment, advise_accumulation, advise_layout, advise_placement, advise_algorithm,
-      advise_compression, advise_packing, advise_checkpoints, advise_power, advise_input};
+      advise_compression, advise_packing, advise_checkpoints, advise_power, advise_input, advise_fit};
   for (const Rule rule : kRules) rule(rules);
   if (one.measured) contradict(*one.measured, out);
   finish(one.usd_per_gpu_hour, one.settings.gpus, out);

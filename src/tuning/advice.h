@@ -33,6 +33,7 @@ struct Advice {
   std::string price;   // what it costs or risks; empty: nothing known
   std::string source;
   Saves saves = Saves::kOther;
+  bool makes_it_fit = false;  // what did not fit into memory, and so has no speed that a gain could be over
   bool goes_first = false;  // before all others, as what is wrong now is mostly this
 };
 
@@ -54,6 +55,11 @@ struct Measured {
   std::optional<double> clock_loss_ratio;
   std::optional<double> tensor_idle_sm_busy_ratio;
   std::optional<double> sm_idle_ratio;
+  // Parts of the two, where their causes are known.
+  std::optional<double> memory_bound_ratio;   // of tensor_idle_sm_busy_ratio
+  std::optional<double> other_kernels_ratio;  // of tensor_idle_sm_busy_ratio
+  std::optional<double> waiting_ratio;        // of sm_idle_ratio: for messages, or stalled
+  std::optional<double> host_ratio;           // of sm_idle_ratio: the host, input, kernels that are too short
   std::optional<double> mfu_ratio;         // as the job reports it
   std::optional<double> tokens_per_second;  // of the whole job
   std::optional<double> step_seconds;

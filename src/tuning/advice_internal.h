@@ -14,7 +14,10 @@ struct Rules {
   const TrainCase& one;
   Findings& out;
 
-  bool fits() const { return one.memory.fits().value_or(true); }
+  // What was measured ran, whatever is predicted of its memory.
+  bool fits() const { return one.measured.has_value() || one.memory.fits().value_or(true); }
+  // With other settings; not more than what runs, where that is more than there is.
+  bool fits(const TrainSettings& settings) const;
   double share(double seconds) const { return seconds / one.step.step_seconds(); }
 };
 
@@ -32,10 +35,11 @@ struct Change {
 };
 
 // Predicts the change; whether it became advice. It does not where it cannot be predicted, does not fit into memory, or gains less than
-// kGainLeastRatio, unless it makes a run fit that did not, or is a part of the way to it (even_if_too_large).
+// kGainLeastRatio, unless it makes a run fit that did not, or is a part of the way to it (even_if_too_large). What does not fit has no speed to gain over.
 bool propose(const Rules& rules, const Change& change);
 // The same for a gain that is known.
 void advise(const Rules& rules, Advice advice, double gain_ratio);
+std::string settings_text(const TrainSettings& settings);  // "tp 4, pp 1, dp 8, micro-batch 1, recompute none, zero 1"
 std::string percent_text(double ratio);  // "12.3 %"
 std::string number_text(double value, const char* format);
 
@@ -61,5 +65,7 @@ void advise_checkpoints(const Rules& rules);
 void advise_debug_flags(const Rules& rules);
 void advise_power(const Rules& rules);
 void advise_input(const Rules& rules);
+// After all others, where none of them makes a run fit that does not (advice_fit.cc).
+void advise_fit(const Rules& rules);
 
 }  // namespace flopsight::tuning

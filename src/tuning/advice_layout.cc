@@ -13,10 +13,6 @@ constexpr double kExposedLeast = 0.1;           // of a step
 constexpr double kInt8FromBf16 = 2;
 constexpr double kTopKDensity = 0.001;
 
-std::string settings_text(const TrainSettings& s) {
-  return layout_text(s.layout) + ", micro-batch " + std::to_string(s.micro_batch) + ", recompute " + std::string(recompute_name(s.recompute)) + ", zero " + std::to_string(s.zero_stage);
-}
-
 std::optional<std::string> environment(const Rules& rules, std::string_view name) {
   for (const std::string& entry : rules.one.environment) {
     if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') return entry.substr(name.size() + 1);
@@ -36,7 +32,21 @@ Gradients gradients_of(const Rules& rules) {
           state_bytes(s).gradients_bytes * (stage.blocks.dense_total + std::max(stage.embedding.dense_total, stage.head.dense_total))};
 }
 
+// Only the micro-batch or the recomputation is another: what rules of their own say.
+bool differs_in_one(const TrainSettings& a, TrainSettings b) {
+  if (a.layout != b.layout || a.zero_stage != b.zero_stage) return false;
+  return a.micro_batch == b.micro_batch || a.recompute == b.recompute;
+}
+
+std::string shares_text(const char* name, double was_ratio, double is_ratio) {
+  return was_ratio == 0 && is_ratio == 0 ? "" : std::string(name) + " " + percent_text(was_ratio) + " to " + percent_text(is_ratio) + " of the step";
+}
+
 }  // namespace
+
+std::string settings_text(const TrainSettings& s) {
+  return layout_text(s.layout) + ", micro-batch " + std::to_string(s.micro_batch) + ", recompute " + std::string(recompute_name(s.recompute)) + ", zero " + std::to_string(s.zero_stage);
+}
 
 void advise_layout(const Rules& rules) {
   if (rules.one.settings.gpus <= 1) return;
@@ -44,15 +54,16 @@ void advise_layout(const Rules& rules) {
   if (!found.ok() || found->best.empty()) return;
   const Found& best = found->best.front();
   const double gain = best.step.tokens_per_second / rules.one.step.tokens_per_second - 1;
-  if (settings_text(best.settings) == settings_text(rules.one.settings) || (gain < kLayoutGainLeast && rules.fits())) return;
+  if (differs_in_one(best.settings, rules.one.settings) || (gain < kLayoutGainLeast && rules.fits())) return;
   const Breakdown &was = rules.one.step.breakdown, &is = best.step.breakdown;
   const auto messages = [](const Breakdown& b) {
     return b.tensor_parallel_seconds + b.data_parallel_seconds + b.context_parallel_seconds + b.expert_parallel_seconds + b.pipeline_parallel_seconds;
   };
+  const std::string sent = shares_text("messages", messages(was) / was.total_seconds(), messages(is) / is.total_seconds());
+  const std::string bubble = shares_text("bubble", was.pipeline_bubble_seconds / was.total_seconds(), is.pipeline_bubble_seconds / is.total_seconds());
   propose(rules, {"layout", "another layout: " + settings_text(best.settings), best.settings, Confidence::kMedium,
-                  "best of " + std::to_string(found->fitting_total) + " layouts that fit, of " + std::to_string(found->tried_total) + " that divide: messages " +
-                      percent_text(messages(was) / was.total_seconds()) + " to " + percent_text(messages(is) / is.total_seconds()) + " of the step, bubble " +
-                      percent_text(was.pipeline_bubble_seconds / was.total_seconds()) + " to " + percent_text(is.pipeline_bubble_seconds / is.total_seconds()),
+                  "best of " + std::to_string(found->fitting_total) + " layouts that fit, of " + std::to_string(found->tried_total) + " that divide" + (sent.empty() && bubble.empty() ? "" : ": ") + sent +
+                      (sent.empty() || bubble.empty() ? "" : ", ") + bubble,
                   "checkpoints may have to be resharded; measure the first three of the search", "search over the step model", Saves::kOther});
 }
 

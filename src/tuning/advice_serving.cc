@@ -47,8 +47,10 @@ bool propose(const Serve& serve, const ServeChange& change) {
   advice.change = change.what;
   advice.tokens_per_second = after->tokens_per_second;
   if (fitted) advice.gain_ratio = gain;
+  advice.makes_it_fit = !fitted;
   advice.confidence = change.confidence;
-  advice.why = (fitted ? "" : "as it is, it does not fit into memory; with this it does. ") + change.why;
+  const std::string also = change.why.empty() ? std::string() : ". " + change.why;
+  advice.why = fitted ? change.why : "as it is, it does not fit into memory; with this it does" + also;
   advice.price = change.price;
   advice.source = change.source;
   advice.saves = change.saves;
@@ -58,7 +60,9 @@ bool propose(const Serve& serve, const ServeChange& change) {
 
 std::string time_text(double seconds) { return number_text(seconds * 1e3, "%.1f") + " ms"; }
 
+// Empty where nothing runs.
 std::string bound_text(const Serving& s) {
+  if (!s.memory.fits().value_or(true) || s.batch_fitting_total < 1) return {};
   return std::string(s.is_memory_bound() ? "decoding is bound by reading" : "decoding is bound by arithmetic") + ": weights " + time_text(s.decode.weights_seconds) + ", cache " +
          time_text(s.decode.cache_seconds) + ", arithmetic " + time_text(s.decode.compute_seconds) + " of a step";
 }
@@ -71,13 +75,14 @@ std::string between_text(const Serving& now, const Serving& after) {
 
 void advise_weights(const Serve& serve) {
   if (serve.one.settings.weights != WeightFormat::k16Bit) return;
+  const std::string bound = bound_text(serve.one.serving);
   const bool has_fp8 = serve.model.rates().peak_flops_per_second(catalog::Precision::kFp8).ok();
   for (const WeightFormat format : {has_fp8 ? WeightFormat::kFp8 : WeightFormat::kInt8, WeightFormat::kInt4Weights}) {
     ServeSettings s = serve.one.settings;
     s.weights = format;
     const bool weights_only = format == WeightFormat::kInt4Weights;
     propose(serve, {"quantize_weights", std::string("weights in ") + (weights_only ? "4 bits" : has_fp8 ? "FP8" : "INT8") + " (--precision " + std::string(weight_format_name(format)) + ")", s, Confidence::kMedium,
-                    bound_text(serve.one.serving) + (weights_only ? ". Groups of 128 with scale and zero take 4.16 bits: 3.85 times less, not 4; prefill gains nothing" : ""),
+                    bound + (weights_only ? std::string(bound.empty() ? "" : ". ") + "Groups of 128 with scale and zero take 4.16 bits: 3.85 times less, not 4; prefill gains nothing" : ""),
                     "accuracy depends on task and method, no percentage holds in general: evaluate", "(W+K)/(W/c+K/c_kv)", Saves::kOther});
   }
 }
@@ -174,6 +179,15 @@ void advise_expert(const Serve& serve) {
                   "E (1 - (1 - k/E)^B) experts are read", Saves::kOther});
 }
 
+void advise_dispatch(const Serve& serve) {
+  ServeSettings s = serve.one.settings;
+  if (s.expert <= s.tensor || s.dispatch == Dispatch::kOnce) return;
+  s.dispatch = Dispatch::kOnce;
+  propose(serve, {"expert_dispatch", "--dispatch deepep: a token goes once to each GPU that has one of its experts, and once over the network to each node", s, Confidence::kMedium,
+                  "tokens to and from experts take " + time_text(serve.one.serving.decode.expert_parallel_seconds) + " of a step, to each expert separately", "kernels of their own (DeepEP)",
+                  "DeepSeek-V3, arXiv 2412.19437, section 3.4", Saves::kIdle});
+}
+
 void advise_concurrency(const Serve& serve) {
   const Serving& now = serve.one.serving;
   ServeSettings s = serve.one.settings;
@@ -189,7 +203,10 @@ void advise_graphs(const Serve& serve) {
   if (serve.one.settings.graphs || serve.one.serving.decode.host_seconds <= 0) return;
   ServeSettings s = serve.one.settings;
   s.graphs = true;
-  propose(serve, {"cuda_graphs", "CUDA graphs for decoding", s, Confidence::kMedium, "the host needs " + time_text(serve.one.serving.decode.host_seconds) + " of a step longer to launch kernels than they take",
+  const auto after = serve.model.predict(s);
+  if (!after.ok()) return;
+  propose(serve, {"cuda_graphs", "CUDA graphs for decoding", s, Confidence::kMedium,
+                  "the host needs " + time_text(serve.one.serving.decode.host_seconds - after->decode.host_seconds) + " of a step longer to launch kernels one by one than they take",
                   "memory for graphs of each batch size", "7 kernels a layer at 6 us, assumed", Saves::kIdle});
 }
 
@@ -199,7 +216,7 @@ Findings advise_serving(const ServeModel& model, const ServeCase& one) {
   Findings out;
   const Serve serve{model, one, out};
   using Rule = void (*)(const Serve&);
-  constexpr Rule kRules[] = {advise_weights, advise_cache_format, advise_batching, advise_paging, advise_speculation, advise_chunks, advise_tensor, advise_expert, advise_concurrency, advise_graphs};
+  constexpr Rule kRules[] = {advise_weights, advise_cache_format, advise_batching, advise_paging, advise_speculation, advise_chunks, advise_tensor, advise_expert, advise_dispatch, advise_concurrency, advise_graphs};
   for (const Rule rule : kRules) rule(serve);
   finish(one.usd_per_gpu_hour, one.settings.gpus, out);
   return out;

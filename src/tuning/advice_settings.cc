@@ -38,7 +38,7 @@ void advise_micro_batch(const Rules& rules) {
     s.micro_batch = size;
     if (size == now.micro_batch || s.global_batch % (size * s.layout.data) != 0) continue;
     const auto step = rules.steps.predict(s);
-    if (!step.ok() || step->tokens_per_second <= best_rate || !train_memory(rules.steps.model(), s, rules.steps.rates().device()).fits().value_or(true)) continue;
+    if (!step.ok() || step->tokens_per_second <= best_rate || !rules.fits(s)) continue;
     best = s;
     best_rate = step->tokens_per_second;
   }
@@ -110,7 +110,7 @@ void advise_attention(const Rules& rules) {
                   standard ? Confidence::kHigh : Confidence::kMedium,
                   "attention takes " + percent_text(rules.share(rules.one.step.attention_seconds)) + " of the step, which bounds the gain" +
                       (standard ? "; its scores are written to memory and read again, and take " + number_text(scores / kGibibyte, "%.1f") + " GiB" : ""),
-                  "", "arXiv 2205.14135, 2307.08691, 2407.08608", standard ? Saves::kMemory : Saves::kCompute, standard, scores > kDominantRatio * rules.one.memory.total_bytes()});
+                  now.precision == Precision::kFp32 || now.precision == Precision::kTf32 ? "its kernels take 16-bit inputs: together with --precision" : "", "arXiv 2205.14135, 2307.08691, 2407.08608", standard ? Saves::kMemory : Saves::kCompute, standard, scores > kDominantRatio * rules.one.memory.total_bytes()});
 }
 
 void advise_optimizer(const Rules& rules) {
@@ -136,7 +136,7 @@ void advise_optimizer(const Rules& rules) {
     const bool alone = rules.fits();
     TrainSettings without = now;
     without.recompute = Recompute::kNone;
-    if (alone && train_memory(rules.steps.model(), without, rules.steps.rates().device()).fits().value_or(true)) return;
+    if (alone && rules.fits(without)) return;
     if (propose(rules, {"optimizer_precision", std::string("the optimizer's moments in ") + (optimizer == Optimizer::kAdamBf16 ? "BF16" : "8 bits") + " (--optimizer " + std::string(optimizer_name(optimizer)) + ")" +
                                                    (alone ? ", which leaves room for keeping all activations (--recompute none)" : ""), s, Confidence::kLow,
                         "moments take " + number_text(state_bytes(s).optimizer_bytes, "%.0f") + " instead of " + number_text(state_bytes(now).optimizer_bytes, "%.0f") + " bytes a parameter, master copy included",

@@ -2,7 +2,8 @@
 // A job as it was measured beside the prediction for it: part by part, and what the prediction becomes when it is put right by the measurement.
 //
 // Counters see three parts of the time: tensor pipes working (OFU), SMs busy without them (other kernels, memory, a lower clock), SMs idle. Predicted:
-// OFU = attainable OFU; idle = messages, bubble and launches; busy = the rest. Shares are of the measured time.
+// OFU = attainable OFU; idle = messages, bubble and launches; busy = the rest. Shares are of the measured time. Where the causes of busy and idle time are known, they are
+// compared as well: memory-bound kernels, other kernels and the clock; messages and bubble, the host.
 //
 // The measured step is the reported one, or follows from OFU: the same FLOPs are executed, so T_measured = T_predicted * OFU_predicted / OFU_measured. Calibrated:
 //   T' = busy'(predicted) * busy_scale + idle'(predicted) * idle_scale + idle_extra
@@ -18,7 +19,7 @@
 namespace flopsight::tuning {
 
 struct PartCompared {
-  std::string_view part;  // "tensor", "busy", "idle"
+  std::string_view part;  // "tensor", "busy", "idle"; of causes "memory", "kernels", "waiting", "host"
   std::string_view name;  // in words
   double predicted_ratio = 0;
   std::optional<double> measured_ratio;
@@ -31,6 +32,8 @@ struct PartCompared {
 
 struct Comparison {
   std::vector<PartCompared> parts;          // the part that is most out of line first
+  std::vector<PartCompared> causes;         // of busy and idle time, where they are known; likewise
+  std::optional<std::string_view> out_of_line_cause;
   std::optional<std::string_view> out_of_line;  // absent where none is by kOutOfLineRatio, or nothing is measured
   std::optional<double> step_seconds;       // measured, or implied by OFU
   bool is_step_implied = false;

@@ -55,6 +55,38 @@ TEST(Compare, time_in_other_kernels_is_named) {
   EXPECT_EQ(compare(run.step(), m).out_of_line, "busy");
 }
 
+TEST(Compare, the_cause_that_is_out_of_line_is_named_where_causes_are_known) {
+  TestRun run;
+  const Step step = run.step();
+  Measured m = measured_with_idle(step, 0.4);
+  EXPECT_TRUE(compare(step, m).causes.empty()) << "none is known";
+  m.waiting_ratio = 0.05;
+  m.host_ratio = 0.35;
+  Comparison c = compare(step, m);
+  EXPECT_EQ(c.out_of_line, "idle");
+  EXPECT_EQ(c.out_of_line_cause, "host");
+  EXPECT_EQ(c.causes.front().part, "host");
+  EXPECT_EQ(c.causes.size(), 2u) << "causes of busy time are not";
+  m = measured_with_idle(step, idle_seconds(step.breakdown) / step.step_seconds());
+  const double memory = step.breakdown.memory_seconds / step.step_seconds();
+  m.memory_bound_ratio = memory + 0.1;
+  m.other_kernels_ratio = 1 - *m.ofu_ratio - *m.sm_idle_ratio - memory - 0.1 - m.clock_loss_ratio.value_or(0);
+  c = compare(step, m);
+  EXPECT_FALSE(c.out_of_line) << "as much busy as predicted";
+  EXPECT_EQ(c.out_of_line_cause, "memory") << "but with other kernels";
+}
+
+TEST(Compare, an_ofu_of_runs_outside_tensor_pipes_implies_no_step) {
+  TestRun run;
+  run.settings.precision = catalog::Precision::kFp32;
+  run.settings.attention = AttentionKernel::kStandard;
+  run.settings.recompute = flops::Recompute::kFull;
+  EXPECT_EQ(run.step().attainable_ofu_ratio, 0);
+  Measured m;
+  m.ofu_ratio = 0.2;
+  EXPECT_FALSE(compare(run.step(), m).step_seconds.has_value());
+}
+
 TEST(Compare, reported_tokens_are_the_measured_step) {
   TestRun run;
   const Step step = run.step();

@@ -22,7 +22,7 @@ struct Found {
 struct SearchOptions {
   std::size_t keep = 5;           // of the quickest
   bool layouts = true;            // or only micro-batch, recomputation and ZeRO stage with the layout as it is
-  std::uint64_t micro_batch_max = 16;
+  std::uint64_t micro_batch_max = 64;
 };
 
 struct SearchResult {

@@ -141,16 +141,25 @@ void add_attention(const flops::Model& model, const Rates& rates, const ServeSet
   }
 }
 
+// Tokens of one tensor-parallel group to the experts of a layer, and back.
+double expert_messages_seconds(const flops::Layer& layer, const Fabric& fabric, const ServeSettings& s, double tokens) {
+  if (s.expert <= s.tensor) return 0;
+  const Group group = group_of(fabric, s.replica_gpus(), s.tensor);
+  double seconds = 0;
+  for (const flops::Matmul& m : layer.matmuls) {
+    if (m.expert != flops::Expert::kRouted || m.operation != flops::Operation::kUp) continue;
+    const double bytes = 2 * tokens * number(m.in);
+    seconds += 2 * (s.dispatch == Dispatch::kOnce ? dispatch_once_time(fabric, group, {Bytes(bytes), number(m.stored), number(m.active)}) : all_to_all_time(fabric, group, Bytes(bytes * number(m.active)))).value;
+  }
+  return seconds;
+}
+
 void add_decode_messages(const flops::Model& model, const Fabric& fabric, const ServeSettings& s, double tokens, DecodeStep& out) {
   for (const flops::Layer& layer : model.layers) {
     if (!is_text(layer) || layer.matmuls.empty()) continue;
     const double times = number(layer.executed), message = 2 * tokens * number(layer.matmuls.front().in);
     if (s.tensor > 1) out.tensor_parallel_seconds += times * small_all_reduce_time(fabric, group_of(fabric, s.tensor, 1), Bytes(message)).value;
-    if (s.expert <= s.tensor || layer.kind != flops::LayerKind::kMoe) continue;
-    for (const flops::Matmul& m : layer.matmuls) {
-      if (m.expert != flops::Expert::kRouted || m.operation != flops::Operation::kUp) continue;
-      out.expert_parallel_seconds += times * 2 * all_to_all_time(fabric, group_of(fabric, s.replica_gpus(), s.tensor), Bytes(2 * tokens * number(m.active * m.in))).value;
-    }
+    out.expert_parallel_seconds += times * expert_messages_seconds(layer, fabric, s, tokens);
   }
 }
 
@@ -370,6 +379,7 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, do
     out.compute_seconds += core / (peak16 * rates_.attention(s.attention).forward_ratio * kSustainedRatio);
     out.peak_seconds += core / peak16;
     const double message = 2 * tokens * together * number(layer.matmuls.front().in);
+    out.messages_seconds += number(layer.executed) * expert_messages_seconds(layer, fabric_, s, tokens * together);
     if (s.tensor > 1) out.messages_seconds += number(layer.executed) * all_reduce_time(fabric_, group_of(fabric_, s.tensor, 1), Bytes(message)).time.value;
   }
   out.compute_seconds += passes_seconds(model_, rates_, s, tokens * together) / kSustainedRatio;

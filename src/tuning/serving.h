@@ -52,6 +52,7 @@ struct ServeSettings {
   std::uint64_t gpus = 1;
   std::uint64_t tensor = 1;
   std::uint64_t expert = 1;
+  Dispatch dispatch = Dispatch::kAllToAll;  // of tokens to experts on other GPUs
   std::uint64_t input_tokens = 0;
   std::uint64_t output_tokens = 0;  // in the mean
   std::uint64_t concurrency = 1;    // requests in flight, of all replicas

@@ -334,6 +334,29 @@ TEST(ServeAdvice, experts_over_gpus) {
   EXPECT_EQ(find(run.advice(), "expert_parallel"), nullptr);
 }
 
+TEST(ServeAdvice, tokens_once_to_a_node_where_experts_lie_on_several) {
+  ServeRun run("deepseek-ai--DeepSeek-V3", "H200");
+  run.settings.gpus = run.settings.expert = 32;
+  run.settings.weights = WeightFormat::kFp8;
+  run.settings.concurrency = 4096;
+  const Findings findings = run.advice();
+  ASSERT_NE(find(findings, "expert_dispatch"), nullptr);
+  EXPECT_GT(*find(findings, "expert_dispatch")->gain_ratio, 0.02);
+  run.settings.dispatch = Dispatch::kOnce;
+  EXPECT_EQ(find(run.advice(), "expert_dispatch"), nullptr);
+  ServeRun dense;
+  EXPECT_EQ(find(dense.advice(), "expert_dispatch"), nullptr) << "nothing is sent to experts";
+}
+
+TEST(Serving, a_prompt_is_sent_to_experts_as_well) {
+  ServeRun run("deepseek-ai--DeepSeek-V3", "H200");
+  run.settings.weights = WeightFormat::kFp8;
+  run.settings.gpus = run.settings.expert = 16;
+  const double apart = run.predict().prefill_seconds;
+  run.fabric.network_rate = units::BytesPerSecond(1e15);
+  EXPECT_LT(ServeModel(run.model, run.rates, run.fabric).predict(run.settings)->prefill_seconds, 0.8 * apart);
+}
+
 TEST(ServeAdvice, more_requests_while_there_is_room) {
   ServeRun run;
   EXPECT_NE(find(run.advice(), "concurrency"), nullptr);

@@ -138,7 +138,9 @@ base::Result<StepModel::Products> StepModel::products(const TrainSettings& s) {
       FLOPSIGHT_ASSIGN_OR_RETURN(const Rates::Product product, rates_.product(gemm.m, gemm.n, gemm.k, precision));
       found = product_.emplace(shape, product).first;
     }
-    const double count = number(gemm.count), seconds = count * found->second.seconds / kSustainedRatio, peak_seconds = count * found->second.executed_flops / peak;
+    const double count = number(gemm.count), seconds = count * found->second.seconds / kSustainedRatio;
+    // What runs outside of tensor pipes is not in OFU.
+    const double peak_seconds = precision == Precision::kFp32 ? 0 : count * found->second.executed_flops / peak;
     out.launches_total += count;
     out.lost_seconds += seconds - gemm.flops() / (peak * rates_.attainable_ratio(precision) * kSustainedRatio);
     if (gemm.layer == flops::LayerKind::kHead) {
@@ -164,7 +166,10 @@ base::Result<Step> StepModel::predict(const TrainSettings& s) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
   FLOPSIGHT_ASSIGN_OR_RETURN(const Products products, this->products(s));
   const double bandwidth = rates_.bandwidth_bytes_per_second() * kSustainedRatio;
-  const Cores cores = cores_of(model_, s, rates_, peak16 * kSustainedRatio);
+  // Scores that stand in memory are products of the run's own format.
+  const bool wide = s.attention == AttentionKernel::kStandard && (s.precision == Precision::kFp32 || s.precision == Precision::kTf32);
+  Cores cores = cores_of(model_, s, rates_, (wide ? peak : peak16) * kSustainedRatio);
+  if (wide && s.precision == Precision::kFp32) cores.forward_peak_seconds = cores.backward_peak_seconds = 0;
   const Passes passes = passes_of(model_, s, bandwidth);
   const double again = s.recompute == Recompute::kFull ? 1 : 0, core_again = s.recompute == Recompute::kNone ? 0 : 1;
   // Flash kernels keep no scores, so that selective recomputation has nothing to do again.

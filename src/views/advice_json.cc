@@ -42,7 +42,9 @@ Object measured_json(const AdviceOfJob& advice) {
           {"step_seconds", c.step_seconds},
           {"step_seconds_implied_by_ofu", c.is_step_implied},
           {"out_of_line", c.out_of_line},
-          {"parts", parts_json(c)}};
+          {"out_of_line_cause", c.out_of_line_cause},
+          {"parts", parts_json(c.parts)},
+          {"causes", parts_json(c.causes)}};
 }
 
 }  // namespace
@@ -71,9 +73,9 @@ Array rejected_json(const tuning::Findings& findings) {
   return out;
 }
 
-Array parts_json(const tuning::Comparison& comparison) {
+Array parts_json(const std::vector<tuning::PartCompared>& parts) {
   Array out;
-  for (const tuning::PartCompared& part : comparison.parts) {
+  for (const tuning::PartCompared& part : parts) {
     out.emplace_back(Object{{"part", part.part},
                             {"what", part.name},
                             {"predicted_ratio", part.predicted_ratio},

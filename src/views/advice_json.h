@@ -15,7 +15,7 @@ namespace flopsight::views {
 base::json::Array advice_json(const tuning::Findings& findings);
 base::json::Array rejected_json(const tuning::Findings& findings);
 // What is predicted beside what was measured, part by part.
-base::json::Array parts_json(const tuning::Comparison& comparison);
+base::json::Array parts_json(const std::vector<tuning::PartCompared>& parts);
 
 // Advice for one job: nothing but `missing` where something has to be told first.
 struct AdviceOfJob {

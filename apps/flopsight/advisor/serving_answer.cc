@@ -73,7 +73,7 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   out.assumptions = ground.assumptions;
   out.assumptions.insert(out.assumptions.end(), arguments.assumed.begin(), arguments.assumed.end());
   say_positions(ground.model, one.settings.input_tokens + one.settings.output_tokens, "--input-tokens and --output-tokens", out.assumptions);
-  if (one.settings.expert > one.settings.tensor) out.assumptions.emplace_back("expert-parallel messages overlap with nothing; kernels as DeepEP's are not modelled");
+  if (one.settings.expert > one.settings.tensor) out.assumptions.emplace_back("expert-parallel messages overlap with nothing, and each expert gets as many tokens as any other");
   out.assumptions.emplace_back("kernels reach 80 % of the memory bandwidth, and 90 % of the memory is for weights and cache");
   if (one.settings.output_lengths.empty()) out.assumptions.emplace_back("no --output-lengths: all outputs are equally long");
   if (!arguments.usd_per_gpu_hour) out.assumptions.emplace_back("no --usd-per-gpu-hour: no cost");
@@ -109,7 +109,7 @@ std::string serve_json(const TuneServeAnswer& answer) {
   // What cannot run has no speed.
   const bool runs = answer.fits().value_or(true);
   const json::Object out{
-      {"settings", json::Object{{"gpu", answer.gpu}, {"gpus", s.gpus}, {"fabric", answer.fabric}, {"tp", s.tensor}, {"ep", s.expert}, {"replicas", s.replicas()}, {"input_tokens", s.input_tokens},
+      {"settings", json::Object{{"gpu", answer.gpu}, {"gpus", s.gpus}, {"fabric", answer.fabric}, {"tp", s.tensor}, {"ep", s.expert}, {"dispatch", tuning::dispatch_name(s.dispatch)}, {"replicas", s.replicas()}, {"input_tokens", s.input_tokens},
                                 {"output_tokens", s.output_tokens}, {"concurrency", s.concurrency}, {"precision", tuning::weight_format_name(s.weights)},
                                 {"kv_precision", tuning::cache_format_name(s.cache)}, {"batching", s.continuous ? "continuous" : "static"}}},
       {"predicted", runs ? json::Value(figures) : json::Value()},

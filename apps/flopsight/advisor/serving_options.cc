@@ -14,6 +14,7 @@ void add_tune_serve(CLI::App& app, TuneServeArguments& a, TuneServeTexts& t) {
   app.add_option("--concurrency", t.concurrency, "requests in flight, on all GPUs together (default: 1)")->check(CLI::Range(std::uint64_t{1}, tuning::kConcurrencyMax));
   app.add_option("--tp", t.tensor, "tensor-parallel GPUs of a replica (default: 1)")->check(CLI::Range(std::uint64_t{1}, tuning::kGpusMax))->group("Layout");
   app.add_option("--ep", t.expert, "GPUs that routed experts are divided over (default: 1)")->check(CLI::Range(std::uint64_t{1}, tuning::kGpusMax))->group("Layout");
+  app.add_option("--dispatch", t.dispatch, "all-to-all|deepep: how tokens go to experts, once for each or once to each node (default: all-to-all)")->group("Layout");
   app.add_option("--precision", t.precision, "bf16|fp8|int8|fp4, or weights alone: int8-weights|int4-weights (default: bf16)");
   app.add_option("--kv-precision", t.cache, "bf16|fp8|int8|fp4|int4 of the cache (default: bf16)");
   app.add_option("--attention", t.attention, "flash1|flash2|flash3 (default: flash2)");
@@ -55,6 +56,11 @@ std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServe
     if (!kernel || *kernel == tuning::AttentionKernel::kStandard) return "--attention " + base::printable(t.attention, 40) + ": expected flash1, flash2 or flash3";
     s.attention = *kernel;
   }
+  if (!t.dispatch.empty()) {
+    const auto dispatch = tuning::parse_dispatch(t.dispatch);
+    if (!dispatch) return "--dispatch " + base::printable(t.dispatch, 40) + ": expected all-to-all or deepep";
+    s.dispatch = *dispatch;
+  }
   if (!t.batching.empty() && t.batching != "continuous" && t.batching != "static") return "--batching " + base::printable(t.batching, 40) + ": expected continuous or static";
   s.continuous = t.batching != "static";
   s.block_tokens = t.block.value_or(16);
@@ -70,6 +76,7 @@ std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServe
   };
   say(t.concurrency.has_value(), "no --concurrency: one request at a time");
   say(t.tensor.has_value(), "no --tp: every GPU is a replica");
+  say(!t.dispatch.empty() || s.expert <= s.tensor, "no --dispatch: a token goes to each of its experts separately, by all-to-all");
   say(!t.precision.empty(), "no --precision: weights in 16 bits");
   say(!t.cache.empty(), "no --kv-precision: the cache in 16 bits");
   say(!t.attention.empty(), "no --attention: FlashAttention-2");

@@ -98,12 +98,14 @@ std::string train_html(const TuneTrainAnswer& answer) {
   page.title = "Predicted training step: " + answer.arguments.config_path;
   page.facts = {{"GPUs", std::to_string(s.gpus) + " x " + answer.gpu + ", " + answer.fabric},
                 {"layout", tuning::layout_text(s.layout) + "; " + std::to_string(s.accumulation()) + " micro-batches of " + std::to_string(s.micro_batch) + " x " + std::to_string(s.sequence_tokens) + " tokens"},
-                {"step", seconds_text(answer.step.step_seconds())},
+                {"step", seconds_text(answer.step.step_seconds()) + (answer.memory.fits().value_or(true) ? "" : ", were there the memory for it")},
                 {"tokens a second", number(answer.step.tokens_per_second, "%.0f")},
                 {"MFU", number(100 * answer.step.mfu_ratio, "%.1f %%") + " of the dense " + std::string(catalog::precision_name(s.precision)) + " peak"},
                 {"attainable OFU", number(100 * answer.step.attainable_ofu_ratio, "%.1f %%")}};
   if (answer.comparison) {
-    for (const tuning::PartCompared& part : answer.comparison->parts) {
+    std::vector<tuning::PartCompared> all = answer.comparison->parts;
+    all.insert(all.end(), answer.comparison->causes.begin(), answer.comparison->causes.end());
+    for (const tuning::PartCompared& part : all) {
       page.facts.emplace_back(part.name, number(100 * part.predicted_ratio, "%.1f %%") + " predicted, " + (part.measured_ratio ? number(100 * *part.measured_ratio, "%.1f %%") + " measured" : std::string("not measured")));
     }
   }

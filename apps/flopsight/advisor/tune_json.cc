@@ -61,7 +61,9 @@ json::Value measured_json(const TuneTrainAnswer& answer) {
                       {"step_seconds", c.step_seconds},
                       {"step_seconds_implied_by_ofu", c.is_step_implied},
                       {"out_of_line", c.out_of_line},
-                      {"parts", views::parts_json(c)},
+                      {"out_of_line_cause", c.out_of_line_cause},
+                      {"parts", views::parts_json(c.parts)},
+                      {"causes", views::parts_json(c.causes)},
                       {"calibration", std::move(calibration)}};
 }
 

@@ -78,7 +78,7 @@ struct TuneTrainTexts : TuneCommonTexts {
 struct TuneServeTexts : TuneCommonTexts {
   std::optional<std::uint64_t> gpus, input, output, concurrency, tensor, expert, block, tokens_max, chunk, drafted;
   std::optional<double> prefix, acceptance, draft_cost;
-  std::string precision, cache, attention, batching;
+  std::string precision, cache, attention, batching, dispatch;
   bool no_graphs = false;
 };
 struct TuneTexts {

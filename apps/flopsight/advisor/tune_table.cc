@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "advisor/tune_answer.h"
 #include "views/text_table.h"
 
@@ -16,6 +18,10 @@ void line(std::string& out, std::string_view name, const std::string& value) {
   out += std::string(name) + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
 }
 
+bool is_cause(const tuning::PartCompared& part, const tuning::Comparison& c) {
+  return std::any_of(c.causes.begin(), c.causes.end(), [&](const tuning::PartCompared& cause) { return cause.part == part.part; });
+}
+
 std::string measured_table(const TuneTrainAnswer& answer) {
   if (!answer.measured) return "";
   const MeasuredJob& job = *answer.measured;
@@ -24,18 +30,20 @@ std::string measured_table(const TuneTrainAnswer& answer) {
   if (job.coverage_ratio) out += ", " + percent(*job.coverage_ratio) + " of its time seen";
   out += "\n";
   std::vector<Column> columns = {{"share of the time", {}, true}, {"predicted", {}, false}, {"measured", {}, false}, {"difference", {}, false}};
-  for (const tuning::PartCompared& part : c.parts) {
+  std::vector<tuning::PartCompared> all = c.parts;
+  all.insert(all.end(), c.causes.begin(), c.causes.end());
+  for (const tuning::PartCompared& part : all) {
     const auto difference = part.difference_ratio();
-    columns[0].cells.emplace_back(part.name);
+    columns[0].cells.push_back((is_cause(part, c) ? "  of them: " : "") + std::string(part.name));
     columns[1].cells.push_back(percent(part.predicted_ratio));
     columns[2].cells.push_back(part.measured_ratio ? percent(*part.measured_ratio) : std::string(kUnknownCell));
     columns[3].cells.push_back(difference ? number(100 * *difference, "%+.1f") : std::string(kUnknownCell));
   }
   out += text_table::render(columns, columns[0].cells.size());
-  for (const tuning::PartCompared& part : c.parts) {
-    if (c.out_of_line && part.part == *c.out_of_line) out += "out of line: " + std::string(part.name) + "\n";
+  for (const tuning::PartCompared& part : all) {
+    if (part.part == c.out_of_line.value_or("") || part.part == c.out_of_line_cause.value_or("")) out += "out of line: " + std::string(part.name) + "\n";
   }
-  if (!c.out_of_line) out += "no part takes more than predicted, beyond what the model is uncertain by\n";
+  if (!c.out_of_line && !c.out_of_line_cause) out += "no part takes more than predicted, beyond what the model is uncertain by\n";
   if (c.step_seconds) out += "measured step " + seconds_text(*c.step_seconds) + (c.is_step_implied ? ", implied by OFU" : "") + "; changes below are predicted with that\n";
   return out;
 }
@@ -100,7 +108,7 @@ std::string memory_table(const tuning::Memory& m) {
 // What makes a run fit has a rate and nothing to compare it with.
 std::string gain_text(const tuning::Advice& advice) {
   if (advice.gain_ratio) return number(100 * *advice.gain_ratio, "%+.1f %%");
-  return advice.tokens_per_second ? "makes it fit" : "not predicted";
+  return advice.makes_it_fit ? "makes it fit" : "not predicted";
 }
 
 std::string advice_table(const tuning::Findings& findings) {
@@ -124,7 +132,7 @@ std::string train_table(const TuneTrainAnswer& answer) {
   std::string out;
   line(out, "GPUs", std::to_string(s.gpus) + " x " + answer.gpu + ", " + answer.fabric);
   line(out, "layout", tuning::layout_text(s.layout) + "; " + std::to_string(s.accumulation()) + " micro-batches of " + std::to_string(s.micro_batch) + " x " + std::to_string(s.sequence_tokens) + " tokens");
-  line(out, "predicted step", seconds_text(answer.step.step_seconds()));
+  line(out, "predicted step", seconds_text(answer.step.step_seconds()) + (answer.memory.fits().value_or(true) ? "" : ", were there the memory for it"));
   line(out, "tokens a second", number(answer.step.tokens_per_second, "%.0f") + ", " + number(answer.step.tokens_per_second / static_cast<double>(s.gpus), "%.0f") + " on a GPU");
   line(out, "MFU", percent(answer.step.mfu_ratio) + " of the dense " + std::string(catalog::precision_name(s.precision)) + " peak");
   line(out, "attainable OFU", percent(answer.step.attainable_ofu_ratio));

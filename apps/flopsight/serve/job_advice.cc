@@ -109,6 +109,8 @@ void advise(const Ground& ground, const analysis::JobAnswer& job, const analysis
 
 }  // namespace
 
+constexpr double kUnsplitMax = 0.01;  // of the allocated time
+
 tuning::Measured measured_of(const analysis::JobAnswer& job) {
   // The waterfall's shares are of the allocated time; these are of what was measured.
   const analysis::Waterfall& f = job.waterfall;
@@ -120,6 +122,15 @@ tuning::Measured measured_of(const analysis::JobAnswer& job) {
   m.clock_loss_ratio = job.summary.clock_loss_ratio;
   m.tensor_idle_sm_busy_ratio = of_measured(f.tensor_idle_sm_busy_ratio);
   m.sm_idle_ratio = of_measured(f.sm_idle_ratio);
+  // Causes only where nearly all of the time has one.
+  if (f.sm_busy && f.sm_busy->unsplit_ratio <= kUnsplitMax) {
+    m.memory_bound_ratio = of_measured(f.sm_busy->memory_bound_ratio);
+    m.other_kernels_ratio = of_measured(f.sm_busy->other_kernels_ratio);
+  }
+  if (f.sm_idle && f.sm_idle->unsplit_ratio <= kUnsplitMax) {
+    m.waiting_ratio = of_measured(f.sm_idle->communication_ratio + f.sm_idle->stalled_ratio);
+    m.host_ratio = of_measured(f.sm_idle->host_ratio + f.sm_idle->small_kernels_ratio);
+  }
   if (job.reported) {
     m.mfu_ratio = job.reported->mfu_ratio;
     m.tokens_per_second = job.reported->tokens_per_second_per_gpu;
@@ -135,6 +146,7 @@ void say_rates(const tuning::Rates& rates, const tuning::TrainSettings& s, std::
   std::snprintf(text, sizeof text, "products reach %.1f %% of the dense peak at best (%s), and %.0f %% of that in a run (fitted to published ones)", 100 * share,
                 assumed ? "not published for this GPU and format: the median of those that are" : "published measurement", 100 * tuning::kSustainedRatio);
   out.emplace_back(text);
+  if (s.precision == catalog::Precision::kFp32) out.emplace_back("FP32 products run outside of tensor pipes, so that OFU sees none of them");
   const tuning::AttentionRate attention = rates.attention(s.attention);
   if (s.attention != tuning::AttentionKernel::kStandard) {
     std::snprintf(text, sizeof text, "attention kernels reach %.0f %% of the 16-bit peak forward and %.0f %% backward", 100 * attention.forward_ratio, 100 * attention.backward_ratio);
