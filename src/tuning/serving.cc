@@ -107,7 +107,8 @@ double stored_weights_bytes(const flops::Model& model, const ServeSettings& s) {
     const double each = layer.kind == flops::LayerKind::kHead ? 2 : narrow;  // head and embedding stay in 16 bits
     for (const flops::Matmul& m : layer.matmuls) {
       const double all = number(m.in) * number(m.out) * number(m.stored) * number(layer.stored);
-      const double cut = m.expert == flops::Expert::kRouted ? std::max(number(s.expert), tensor) : m.split == flops::Split::kNone ? 1 : tensor;
+      const double copies = 1 + number(s.redundant_experts) / number(m.stored);
+      const double cut = m.expert == flops::Expert::kRouted ? std::max(number(s.expert), tensor) / copies : m.split == flops::Split::kNone ? 1 : tensor;
       bytes += all * each / cut;
     }
     for (const flops::Vector& v : layer.vectors) {
@@ -250,17 +251,23 @@ double prompts_together(const ServeSettings& s, double held_up, double steps, do
   return std::min(waiting, room);
 }
 
-void set_breakdown(const Cycle& c, double prefill_messages_ratio, Serving& out) {
+struct PrefillShares {  // of its time
+  double tensor_messages_ratio = 0;
+  double expert_messages_ratio = 0;
+};
+
+void set_breakdown(const Cycle& c, const PrefillShares& shares, Serving& out) {
   const bool decodes = c.steps > 0;
   const double prefills = decodes ? c.held_up * c.prefill_seconds / c.steps : c.held_up * c.prefill_seconds;
   Breakdown& b = out.breakdown;
-  b.compute_seconds = prefills * (1 - prefill_messages_ratio);
-  b.tensor_parallel_seconds = prefills * prefill_messages_ratio;
+  b.compute_seconds = prefills * (1 - shares.tensor_messages_ratio - shares.expert_messages_ratio);
+  b.tensor_parallel_seconds = prefills * shares.tensor_messages_ratio;
+  b.expert_parallel_seconds = prefills * shares.expert_messages_ratio;
   if (!decodes) return;
   b.compute_seconds += out.decode.compute_seconds;
   b.memory_seconds = out.decode.weights_seconds + out.decode.cache_seconds + out.decode.elementwise_seconds + (c.step_seconds - out.decode.total_seconds());
   b.tensor_parallel_seconds += out.decode.tensor_parallel_seconds;
-  b.expert_parallel_seconds = out.decode.expert_parallel_seconds;
+  b.expert_parallel_seconds += out.decode.expert_parallel_seconds;
   b.host_seconds = out.decode.host_seconds;
 }
 
@@ -288,7 +295,36 @@ std::optional<CacheFormat> parse_cache_format(std::string_view text) {
 }
 double cache_bytes(CacheFormat format) { return format == CacheFormat::k16Bit ? 2 : format == CacheFormat::k8Bit ? 1 : 0.5; }
 
+namespace {
+
+base::Status check_experts(const flops::Model& model, const ServeSettings& s) {
+  const std::uint64_t experts = flops::routed_experts(model);
+  const auto wrong = [](const char* option, std::uint64_t value, const std::string& what) { return Error{ErrorCode::kInvalid, option + std::to_string(value) + ": " + what}; };
+  if (s.redundant_experts > 0 && s.expert <= 1) return wrong("--redundant-experts ", s.redundant_experts, "needs --ep");
+  if (s.expert <= 1) return {};
+  if (experts == 0) return wrong("--ep ", s.expert, "the model has no routed experts");
+  if (s.redundant_experts > experts) return wrong("--redundant-experts ", s.redundant_experts, "expected 0 to the model's " + std::to_string(experts));
+  const std::uint64_t all = experts + s.redundant_experts;
+  if (all % s.expert == 0) return {};
+  return wrong("--ep ", s.expert, "the model's " + std::to_string(experts) + " experts" + (s.redundant_experts > 0 ? " and " + std::to_string(s.redundant_experts) + " more" : "") + " cannot be divided by it" +
+                                    (s.redundant_experts > 0 ? "" : "; --redundant-experts " + std::to_string(s.expert - experts % s.expert) + " would fill them up"));
+}
+
+// What reads all of its tokens at once generates none one by one, and an encoder runs once for many steps.
+base::Status check_decoder(const flops::Model& model) {
+  for (const flops::Layer& layer : model.layers) {
+    const bool other = layer.attention && (layer.attention->mask == flops::Mask::kBidirectional || layer.attention->mask == flops::Mask::kSource);
+    if (layer.section == flops::Section::kEncoder || (layer.section == flops::Section::kText && other)) {
+      return Error{ErrorCode::kUnsupported, "a model of type " + model.model_type + " is or has an encoder: serving is predicted for decoders, which generate token by token"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 base::Status check_serve_settings(const flops::Model& model, const ServeSettings& s) {
+  FLOPSIGHT_RETURN_IF_ERROR(check_decoder(model));
   const auto wrong = [](std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; };
   const auto text = [](std::uint64_t n) { return std::to_string(n); };
   for (const std::uint64_t degree : {s.gpus, s.tensor, s.expert}) {
@@ -297,8 +333,7 @@ base::Status check_serve_settings(const flops::Model& model, const ServeSettings
   if (s.gpus % s.replica_gpus() != 0) return wrong("--gpus " + text(s.gpus) + " cannot be divided by the " + text(s.replica_gpus()) + " GPUs of a replica (--tp, --ep)");
   if (s.expert > s.tensor && s.expert % s.tensor != 0) return wrong("--ep " + text(s.expert) + " cannot be divided by --tp " + text(s.tensor));
   if (model.shape.heads > 0 && model.shape.heads % s.tensor != 0) return wrong("--tp " + text(s.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
-  if (s.expert > 1 && flops::routed_experts(model) == 0) return wrong("--ep " + text(s.expert) + ": the model has no routed experts");
-  if (s.expert > 1 && flops::routed_experts(model) % s.expert != 0) return wrong("--ep " + text(s.expert) + ": the model's " + text(flops::routed_experts(model)) + " experts cannot be divided by it");
+  FLOPSIGHT_RETURN_IF_ERROR(check_experts(model, s));
   if (s.input_tokens == 0 || s.input_tokens > kSequenceTokensMax) return wrong("--input-tokens " + text(s.input_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
   if (s.output_tokens == 0 || s.output_tokens > kSequenceTokensMax) return wrong("--output-tokens " + text(s.output_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
   if (s.concurrency == 0 || s.concurrency > kConcurrencyMax) return wrong("--concurrency " + text(s.concurrency) + ": expected 1 to " + text(kConcurrencyMax));
@@ -327,7 +362,7 @@ base::Result<DecodeStep> ServeModel::decode(const ServeSettings& s, double batch
     double copies = number(gemm.count), through = own * rows;
     if (gemm.expert == flops::Expert::kRouted) {
       const double tokens = batch * rows;
-      const double touched = std::max(1.0, experts_touched_total(experts, top_k, tokens));
+      const double touched = std::max(1.0, experts_touched_total(experts + number(s.redundant_experts), top_k, tokens));
       // Cut by tensor parallelism already, or whole ones divided over the replica.
       const double spread = s.expert > 1 ? number(s.replica_gpus()) / number(s.tensor) : 1;
       copies *= touched / experts / spread;
@@ -379,7 +414,7 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, do
     out.compute_seconds += core / (peak16 * rates_.attention(s.attention).forward_ratio * kSustainedRatio);
     out.peak_seconds += core / peak16;
     const double message = 2 * tokens * together * number(layer.matmuls.front().in);
-    out.messages_seconds += number(layer.executed) * expert_messages_seconds(layer, fabric_, s, tokens * together);
+    out.expert_messages_seconds += number(layer.executed) * expert_messages_seconds(layer, fabric_, s, tokens * together);
     if (s.tensor > 1) out.messages_seconds += number(layer.executed) * all_reduce_time(fabric_, group_of(fabric_, s.tensor, 1), Bytes(message)).time.value;
   }
   out.compute_seconds += passes_seconds(model_, rates_, s, tokens * together) / kSustainedRatio;
@@ -388,6 +423,7 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, do
   out.compute_seconds = std::max(out.compute_seconds + kernels * gemm::kStartSeconds, kernels * kLaunchSeconds);
   out.compute_seconds /= together;
   out.messages_seconds /= together;
+  out.expert_messages_seconds /= together;
   out.peak_seconds /= together;
   return out;
 }
@@ -401,7 +437,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   const double rows = s.speculation ? number(s.speculation->drafted_tokens) + 1 : 1;
   FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, out.batch_total, mean_held, rows));
   FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill alone, prefill(s, 1));
-  out.prefill_seconds = alone.compute_seconds + alone.messages_seconds;
+  out.prefill_seconds = alone.total_seconds();
 
   double step = out.decode.total_seconds();
   if (s.speculation) {
@@ -414,7 +450,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   const double prompt = std::max(1.0, in * (1 - s.prefix_hit_ratio));
   out.prefills_together_total = prompts_together(s, held_up, steps, prompt);
   FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s, out.prefills_together_total));
-  double prefills = held_up * (first.compute_seconds + first.messages_seconds);
+  double prefills = held_up * first.total_seconds();
   if (s.chunk_tokens > 0) {
     // A piece of prefill goes along with a decode step, whose reading of weights it uses.
     const double pieces = held_up * std::ceil(prompt / number(s.chunk_tokens)) / out.prefills_together_total;
@@ -426,7 +462,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   out.request_rate_hertz = out.batch_total / cycle * number(s.replicas());
   out.tokens_per_second = out.request_rate_hertz * generated;
   set_latencies({steps, step, prefills / held_up, held_up, cycle, wanted}, s, out);
-  set_breakdown({steps, step, prefills / held_up, held_up, cycle, wanted}, first.messages_seconds / (first.compute_seconds + first.messages_seconds), out);
+  set_breakdown({steps, step, prefills / held_up, held_up, cycle, wanted}, {first.messages_seconds / first.total_seconds(), first.expert_messages_seconds / first.total_seconds()}, out);
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(compute_precision(s.weights, rates_)));
   flops::Workload workload;
   workload.sequence.tokens = s.input_tokens + s.output_tokens;

@@ -52,6 +52,7 @@ struct ServeSettings {
   std::uint64_t gpus = 1;
   std::uint64_t tensor = 1;
   std::uint64_t expert = 1;
+  std::uint64_t redundant_experts = 0;  // copies of experts beside the model's own, of those that are chosen most
   Dispatch dispatch = Dispatch::kAllToAll;  // of tokens to experts on other GPUs
   std::uint64_t input_tokens = 0;
   std::uint64_t output_tokens = 0;  // in the mean
@@ -118,7 +119,7 @@ class ServeModel {
   ServeModel(const flops::Model& model, const Rates& rates, const Fabric& fabric) : model_(model), rates_(rates), fabric_(fabric) {}
 
   // Where weights or a single request do not fit, memory says so and the figures are those of one request. Errors: as check_serve_settings();
-  // kUnsupported where the GPU does not have the format.
+  // kUnsupported where the GPU does not have the format, and for encoders.
   base::Result<Serving> predict(const ServeSettings& settings) const;
   // One decode step of `batch` requests with `context` tokens each, of which each decodes `rows` tokens at once.
   base::Result<DecodeStep> decode(const ServeSettings& settings, double batch, double context, double rows = 1) const;
@@ -130,8 +131,11 @@ class ServeModel {
  private:
   struct Prefill {
     double compute_seconds = 0;
-    double messages_seconds = 0;
+    double messages_seconds = 0;         // of tensor parallelism
+    double expert_messages_seconds = 0;
     double peak_seconds = 0;
+
+    double total_seconds() const { return compute_seconds + messages_seconds + expert_messages_seconds; }
   };
   // Of a request, of which `together` are taken at once.
   base::Result<Prefill> prefill(const ServeSettings& settings, double together) const;

@@ -348,6 +348,41 @@ TEST(ServeAdvice, tokens_once_to_a_node_where_experts_lie_on_several) {
   EXPECT_EQ(find(dense.advice(), "expert_dispatch"), nullptr) << "nothing is sent to experts";
 }
 
+TEST(Serving, copies_of_experts_fill_up_gpus_that_experts_do_not_divide_over) {
+  ServeRun run("moonshotai--Kimi-K2-Instruct", "GB200", "gb200-nvl72");
+  run.settings.weights = WeightFormat::kFp8;
+  run.settings.gpus = run.settings.expert = 72;
+  EXPECT_EQ(check_serve_settings(run.model, run.settings).error().message, "--ep 72: the model's 384 experts cannot be divided by it; --redundant-experts 48 would fill them up");
+  run.settings.redundant_experts = 48;
+  const double weights = run.predict().memory.weights_bytes;
+  run.settings.gpus = run.settings.expert = 64;
+  run.settings.redundant_experts = 0;
+  EXPECT_NEAR(weights, run.predict().memory.weights_bytes, 1) << "six on each GPU";
+  run.settings.redundant_experts = 7;
+  EXPECT_EQ(check_serve_settings(run.model, run.settings).error().message, "--ep 64: the model's 384 experts and 7 more cannot be divided by it");
+  run.settings.expert = 1;
+  EXPECT_EQ(check_serve_settings(run.model, run.settings).error().message, "--redundant-experts 7: needs --ep");
+}
+
+TEST(Serving, messages_of_experts_in_prefill_are_those_of_experts) {
+  ServeRun run("deepseek-ai--DeepSeek-V3", "H200");
+  run.settings.weights = WeightFormat::kFp8;
+  run.settings.gpus = run.settings.expert = 16;
+  run.settings.concurrency = 16;
+  const Serving v = run.predict();
+  EXPECT_EQ(v.breakdown.tensor_parallel_seconds, 0);
+  EXPECT_GT(v.breakdown.expert_parallel_seconds, v.decode.expert_parallel_seconds);
+}
+
+TEST(Serving, encoders_are_refused) {
+  for (const char* name : {"made--BERT-base", "made--T5-small"}) {
+    const ServeRun run(name);
+    const auto status = check_serve_settings(run.model, run.settings);
+    ASSERT_FALSE(status.ok()) << name;
+    EXPECT_NE(status.error().message.find("is or has an encoder"), std::string::npos);
+  }
+}
+
 TEST(Serving, a_prompt_is_sent_to_experts_as_well) {
   ServeRun run("deepseek-ai--DeepSeek-V3", "H200");
   run.settings.weights = WeightFormat::kFp8;

@@ -109,7 +109,7 @@ std::string serve_json(const TuneServeAnswer& answer) {
   // What cannot run has no speed.
   const bool runs = answer.fits().value_or(true);
   const json::Object out{
-      {"settings", json::Object{{"gpu", answer.gpu}, {"gpus", s.gpus}, {"fabric", answer.fabric}, {"tp", s.tensor}, {"ep", s.expert}, {"dispatch", tuning::dispatch_name(s.dispatch)}, {"replicas", s.replicas()}, {"input_tokens", s.input_tokens},
+      {"settings", json::Object{{"gpu", answer.gpu}, {"gpus", s.gpus}, {"fabric", answer.fabric}, {"tp", s.tensor}, {"ep", s.expert}, {"redundant_experts", s.redundant_experts}, {"dispatch", tuning::dispatch_name(s.dispatch)}, {"replicas", s.replicas()}, {"input_tokens", s.input_tokens},
                                 {"output_tokens", s.output_tokens}, {"concurrency", s.concurrency}, {"precision", tuning::weight_format_name(s.weights)},
                                 {"kv_precision", tuning::cache_format_name(s.cache)}, {"batching", s.continuous ? "continuous" : "static"}}},
       {"predicted", runs ? json::Value(figures) : json::Value()},

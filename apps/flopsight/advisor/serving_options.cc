@@ -14,6 +14,7 @@ void add_tune_serve(CLI::App& app, TuneServeArguments& a, TuneServeTexts& t) {
   app.add_option("--concurrency", t.concurrency, "requests in flight, on all GPUs together (default: 1)")->check(CLI::Range(std::uint64_t{1}, tuning::kConcurrencyMax));
   app.add_option("--tp", t.tensor, "tensor-parallel GPUs of a replica (default: 1)")->check(CLI::Range(std::uint64_t{1}, tuning::kGpusMax))->group("Layout");
   app.add_option("--ep", t.expert, "GPUs that routed experts are divided over (default: 1)")->check(CLI::Range(std::uint64_t{1}, tuning::kGpusMax))->group("Layout");
+  app.add_option("--redundant-experts", t.redundant, "copies of experts beside the model's own (default: 0)")->check(CLI::Range(std::uint64_t{0}, tuning::kGpusMax))->group("Layout");
   app.add_option("--dispatch", t.dispatch, "all-to-all|deepep: how tokens go to experts, once for each or once to each node (default: all-to-all)")->group("Layout");
   app.add_option("--precision", t.precision, "bf16|fp8|int8|fp4, or weights alone: int8-weights|int4-weights (default: bf16)");
   app.add_option("--kv-precision", t.cache, "bf16|fp8|int8|fp4|int4 of the cache (default: bf16)");
@@ -41,6 +42,7 @@ std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServe
   s.concurrency = t.concurrency.value_or(1);
   s.tensor = t.tensor.value_or(1);
   s.expert = t.expert.value_or(1);
+  s.redundant_experts = t.redundant.value_or(0);
   if (!t.precision.empty()) {
     const auto format = tuning::parse_weight_format(t.precision);
     if (!format) return "--precision " + base::printable(t.precision, 40) + ": expected bf16, fp8, int8, fp4, int8-weights or int4-weights";

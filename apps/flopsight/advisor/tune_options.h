@@ -76,7 +76,7 @@ struct TuneTrainTexts : TuneCommonTexts {
   bool fp32_gradients = false, no_master = false, narrow_weights = false, no_sequence_parallel = false;
 };
 struct TuneServeTexts : TuneCommonTexts {
-  std::optional<std::uint64_t> gpus, input, output, concurrency, tensor, expert, block, tokens_max, chunk, drafted;
+  std::optional<std::uint64_t> gpus, input, output, concurrency, tensor, expert, redundant, block, tokens_max, chunk, drafted;
   std::optional<double> prefix, acceptance, draft_cost;
   std::string precision, cache, attention, batching, dispatch;
   bool no_graphs = false;

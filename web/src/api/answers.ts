@@ -308,7 +308,7 @@ export const adviceShape = object({
   model_from: maybe(text),
   settings: maybe(object({ gpu: text, gpus: number, fabric: text, layout: text, seq_len: number, global_batch: number, micro_batch: number, precision: text, recompute: text })),
   predicted: maybe(object({ step_seconds: number, tokens_per_second_per_gpu: number, mfu_ratio: number, attainable_ofu_ratio: number, memory_bytes_per_gpu: number, fits: maybe(flag) })),
-  measured: maybe(object({ ofu_ratio: maybe(number), step_seconds: maybe(number), step_seconds_implied_by_ofu: flag, out_of_line: maybe(text), parts: list(partShape) })),
+  measured: maybe(object({ ofu_ratio: maybe(number), step_seconds: maybe(number), step_seconds_implied_by_ofu: flag, out_of_line: maybe(text), out_of_line_cause: maybe(text), parts: list(partShape), causes: list(partShape) })),
   advice: list(
     object({
       id: text,

@@ -18,7 +18,7 @@ function untold(value: Advice): Child {
     h("details", { "data-key": "tell" }, h("summary", null, "How to tell it"),
       h("p", null, "The model\u2019s config.json and how it is trained, once for each job (or its config by a rule for many, with the key mfu.models). With the numbers of this job:"),
       copyable("telling a job\u2019s model and training", told(value.id)),
-      h("p", { class: "muted" }, "Other keys of training: vp, cp, ep, optimizer, kernels, attention, overlap, fabric. They are those of flopsight tune train.")),
+      h("p", { class: "muted" }, "Other keys of training: vp, cp, ep, etp, optimizer, kernels, attention, dispatch, overlap, fabric. They are those of flopsight tune train.")),
   ];
 }
 
@@ -30,7 +30,8 @@ function withOptions(change: string): Child[] {
 export function adviceElements(value: Advice): Child {
   const { settings, predicted, measured } = value;
   if (!settings || !predicted || !measured) return untold(value);
-  const out = measured.parts.find(({ part }) => part === measured.out_of_line);
+  const parts = [...measured.parts, ...measured.causes];
+  const out = parts.find(({ part }) => part === (measured.out_of_line_cause ?? measured.out_of_line));
   return [
     h("p", null,
       `As it is told, a step should take ${seconds(predicted.step_seconds)} at an OFU of ${percent(predicted.attainable_ofu_ratio)}; measured: ${measured.step_seconds === null ? "no step time" : `${seconds(measured.step_seconds)}${measured.step_seconds_implied_by_ofu ? " (implied by OFU)" : ""}`} at ${percent(measured.ofu_ratio)}. `,
@@ -57,7 +58,7 @@ export function adviceElements(value: Advice): Child {
           { title: "Predicted", number: true, cell: (part) => percent(part.predicted_ratio) },
           { title: "Measured", number: true, cell: (part) => percent(part.measured_ratio) },
         ],
-        measured.parts,
+        parts,
         (part) => part.part,
         "Prediction and measurement",
       ),
