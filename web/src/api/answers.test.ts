@@ -31,6 +31,7 @@ test("accounts, phases and advice are read", () => {
   const advice = answers.adviceShape(golden("advice"), "advice");
   assert.deepEqual(advice.missing, []);
   assert.ok(advice.advice.length > 0 && advice.settings !== null);
+  assert.deepEqual(advice.measured?.causes, []);
 });
 
 test("columns of a course are as long as its time", () => {
