@@ -69,6 +69,27 @@ TEST(Fit, a_job_that_was_measured_did_fit_whatever_is_predicted_of_its_memory) {
   for (const Advice& advice : findings.advice) EXPECT_FALSE(advice.makes_it_fit) << advice.id;
 }
 
+TEST(Attention, scores_in_memory_are_a_part_of_what_bounds_the_gain) {
+  TestRun run("made--Llama-3-8B", "A100-SXM4-80GB", "dgx-a100");
+  run.settings.attention = AttentionKernel::kStandard;
+  run.settings.recompute = flops::Recompute::kSelective;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "io_aware_attention");
+  ASSERT_NE(a, nullptr);
+  EXPECT_NE(a->why.find("and writing and reading its scores "), std::string::npos) << a->why;
+  const Step now = run.step();
+  run.settings.attention = AttentionKernel::kFlash2;
+  const double share = (now.attention_seconds + now.elementwise_seconds - run.step().elementwise_seconds) / now.step_seconds();
+  EXPECT_LT(1 - 1 / (1 + *a->gain_ratio), share);
+}
+
+TEST(Attention, workstation_gpus_are_not_told_to_use_hoppers_kernels) {
+  TestRun run("made--Llama-3-8B", "RTX PRO 6000 Blackwell WS", "pcie-gen5");
+  EXPECT_EQ(find(run.advice(), "io_aware_attention"), nullptr) << "the second generation is what there is";
+  TestRun data_centre("made--Llama-3-8B", "B200-SXM", "dgx-b200");
+  EXPECT_NE(find(data_centre.advice(), "io_aware_attention"), nullptr);
+}
+
 TEST(Layout, what_rules_of_their_own_say_is_no_layout) {
   TestRun run("made--T5-small", "A100-SXM4-40GB", "dgx-a100");
   run.settings.gpus = run.settings.layout.data = 2;

@@ -58,7 +58,7 @@ void advise_recompute(const Rules& rules) {
     s.recompute = level;
     const std::string what = std::string(recompute_text(level)) + " instead of " + std::string(recompute_text(now.recompute)) + " (--recompute " + std::string(recompute_name(level)) + ")";
     if (propose(rules, {"recompute", what, s, Confidence::kHigh,
-                        rules.fits() ? "running blocks forward again takes " + percent_text(rules.share(rules.one.step.recompute_seconds)) + " of the step, and the memory is there without" : "",
+                        rules.fits() ? std::string(now.recompute == Recompute::kFull ? "running blocks forward again takes " : "computing scores again takes ") + percent_text(rules.share(rules.one.step.recompute_seconds)) + " of the step, and the memory is there without" : "",
                         "", "Korthikanti et al. 2022, arXiv 2205.05198", Saves::kCompute})) {
       return;
     }
@@ -106,10 +106,14 @@ void advise_attention(const Rules& rules) {
   s.attention = best;
   const bool standard = now.attention == AttentionKernel::kStandard;
   const double scores = rules.one.memory.activations_bytes - train_memory(rules.steps.model(), s, rules.steps.rates().device()).activations_bytes;
+  // Scores that are written and read are in the memory-bound kernels.
+  const auto without = rules.steps.predict(s);
+  const double written = standard && without.ok() ? std::max(0.0, rules.one.step.elementwise_seconds - without->elementwise_seconds) : 0;
   propose(rules, {"io_aware_attention", std::string(best == AttentionKernel::kFlash3 ? "FlashAttention-3 or cuDNN's fused attention" : "FlashAttention-2"), s,
                   standard ? Confidence::kHigh : Confidence::kMedium,
-                  "attention takes " + percent_text(rules.share(rules.one.step.attention_seconds)) + " of the step, which bounds the gain" +
-                      (standard ? "; its scores are written to memory and read again, and take " + number_text(scores / kGibibyte, "%.1f") + " GiB" : ""),
+                  "attention takes " + percent_text(rules.share(rules.one.step.attention_seconds)) + " of the step" +
+                      (standard ? ", and writing and reading its scores " + percent_text(rules.share(written)) : "") + ", which bounds the gain" +
+                      (standard ? "; they take " + number_text(scores / kGibibyte, "%.1f") + " GiB" : ""),
                   now.precision == Precision::kFp32 || now.precision == Precision::kTf32 ? "its kernels take 16-bit inputs: together with --precision" : "", "arXiv 2205.14135, 2307.08691, 2407.08608", standard ? Saves::kMemory : Saves::kCompute, standard, scores > kDominantRatio * rules.one.memory.total_bytes()});
 }
 

@@ -57,6 +57,6 @@ base::Result<Rates::Product> Rates::product(std::uint64_t m, std::uint64_t n, st
   return Product{time.value, quantized.executed_flops};
 }
 
-bool Rates::is_hopper_or_newer() const { return device_->architecture == "Hopper" || device_->architecture.starts_with("Blackwell"); }
+bool Rates::is_hopper_or_newer() const { return device_->architecture == "Hopper" || device_->architecture == "Blackwell" || device_->architecture == "Blackwell Ultra"; }
 
 }  // namespace flopsight::tuning

@@ -44,6 +44,7 @@ class Rates {
   base::Result<Product> product(std::uint64_t m, std::uint64_t n, std::uint64_t k, catalog::Precision precision) const;
   // The 16-bit format that a GPU has: BF16, or FP16 where it has no BF16.
   catalog::Precision sixteen_bit() const { return sixteen_bit_; }
+  // Of the data centre: workstation Blackwells have the tensor instructions of Ampere, and none of the third generation's kernels.
   bool is_hopper_or_newer() const;
 
  private:
