@@ -1,7 +1,9 @@
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
+#include "training_logs/bars_internal.h"
 #include "training_logs/formats_internal.h"
 
 namespace flopsight::training_logs {
@@ -112,38 +114,11 @@ constexpr Field kComposer[] = {
     {"loss/train/total", kLoss, "number"},
 };
 
-constexpr Words kLightningAll[] = {"Epoch ", "|", "["};
+constexpr Words kLightningAll[] = {"Epoch "};
 constexpr Words kLightningAny[] = {"it/s", "s/it"};
 constexpr Field kLightning[] = {
     {"global_step", kStep, "number"},
 };
-
-// "Epoch 1:  12%|█▏ | 120/1000 [00:30<03:20, 4.35it/s, v_num=0]": the batch counts on over epochs.
-void lightning_bar(std::string_view text, Extract& extract) {
-  const std::size_t epoch_at = text.find("Epoch ");
-  const std::size_t open = text.find(" [", text.rfind('|', text.find("it")));
-  if (epoch_at == std::string_view::npos || open == std::string_view::npos) return;
-  const std::string_view inside = text.substr(open + 2);
-  for (const std::string_view unit : {"it/s", "s/it"}) {
-    const std::size_t at = inside.find(unit);
-    if (at == std::string_view::npos) continue;
-    const std::size_t from = inside.find_last_of(" ,", at) + 1;
-    const Printed rate = read_number(inside.substr(from, at - from));
-    if (!rate.value || rate.size != at - from) continue;
-    if (put(extract.step, kBatchRate, *rate.value, *parse_unit(unit))) ++extract.figures;
-  }
-  if (extract.step.step) return;
-  const std::size_t counts = text.find_last_of("| ", open - 1) + 1;
-  const std::string_view count = text.substr(counts, open - counts);
-  const std::size_t slash = count.find('/');
-  if (slash == std::string_view::npos) return;
-  const Printed epoch = read_number(text.substr(epoch_at + 6));
-  const Printed done = read_number(count.substr(0, slash));
-  const Printed total = read_number(count.substr(slash + 1));
-  if (epoch.value && done.value && total.value) {
-    (void)put(extract.step, kStep, *epoch.value * *total.value + *done.value, Unit{});
-  }
-}
 
 // transformers.Trainer and what is made of it (TRL, Axolotl, ms-swift, LLaMA-Factory): a dictionary of Python as it prints itself; since
 // version 5 with its numbers in quotes. It prints the loss as it goes, and the speed of the whole run at its end.
@@ -257,7 +232,7 @@ constexpr Format kFormats[] = {
     {"nanochat", kNanochatAll, {}, kNanochat},
     {"litgpt", kLitgptAll, {}, kLitgpt, false, false, litgpt_time, {}, false, kLitgptNote},
     {"maxtext", kMaxtextAll, {}, kMaxtext},
-    {"hf-trainer", kHfAll, kHfAny, kHf, false, false, hf_trainer},
+    {"hf-trainer", kHfAll, kHfAny, kHf, false, false, hf_trainer, {}, false, {}, true},
     {"deepspeed", kDeepspeedAll, {}, kDeepspeed, false, false, nullptr, {}, true},
     {"deepspeed-flops-profiler", {}, kProfilerAny, kProfiler, true, false, nullptr, {}, true},
     {"composer", {}, kComposerAny, kComposer, true},
@@ -277,6 +252,20 @@ constexpr Field kColumns[] = {
     {"train_step_timing in s", kStepTime, "s"},
     {"TFLOPS_per_GPU", kFlopsPerGpu, "TFLOP/s/GPU"},
     {"tokens_per_sec_per_gpu", kTokensPerGpu, "tokens/s/GPU"},
+};
+
+// A line with none of these says nothing that is known here; the last row are words of lines that are not understood but might
+// be what the user hopes for.
+constexpr std::string_view kWords[] = {
+    "elapsed time per iteration", "step time", "job throughput", "train_step_timing", "tflops_per_gpu", "tps:", "mfu",
+    "completed step", "samplespersec=", "summary at step", "flops per gpu", "iter latency", "samples/second", "[batch=",
+    "train throughput/", "loss/train/total", "it/s", "s/it", ":::mllog ", "peak flops", " ......", "using world size:",
+    "# gpus:",
+    "tflop", "flop/s", "flops", "tokens/s", "tok/s", "tokens_per_sec", "tokens per sec", "throughput", "samples/s",
+    "samples_per_sec", "step_time", "sec/step", "s/step",
+    // Of the Trainer, LitGPT, verl, OLMo, torchtune, nanochat and nanoGPT.
+    "'epoch':", "iter time:", "timing_s/", "perf/", "[step=", "train/ce loss=", "tokens_per_second", "throughput/device/",
+    "tok/sec:", "tokens per iteration will be:",
 };
 
 bool word_character(char c) {
@@ -374,6 +363,8 @@ bool has(const Step& step, Meaning meaning) {
 
 std::span<const Format> formats() { return kFormats; }
 
+std::span<const std::string_view> telling_words() { return kWords; }
+
 bool matches(const Format& format, std::string_view text) {
   for (const std::string_view word : format.all) {
     if (find_word(text, word) == std::string_view::npos) return false;
@@ -421,24 +412,58 @@ bool extract_field(const Field& field, std::string_view text, Extract& out) {
   return false;
 }
 
-void extract(const Format& format, std::string_view text, Extract& out) {
+namespace {
+
+// Two programs that write into one file may do so in the middle of each other's lines: "iteration 9/ 90 | elapsed iteration 9/ 90 | …". Where the
+// number of a step stands twice, what is before the last is torn.
+std::string_view last_record(const Format& format, std::string_view text) {
+  if (format.fields.empty() || format.fields.front().meaning != kStep || format.fields.front().place != Place::kAfter) return text;
+  const std::string_view key = format.fields.front().key;
+  std::size_t last = std::string_view::npos;
+  for (std::size_t at = find_word(text, key); at != std::string_view::npos; at = find_word(text, key, at + 1)) {
+    if (at > 0 && word_character(text[at - 1])) continue;
+    const std::size_t number = text.find_first_not_of(" \t:=", at + key.size());
+    const bool is_number = number != std::string_view::npos && text[number] >= '0' && text[number] <= '9' && number > at + key.size();
+    if (!is_number) continue;
+    if (last != std::string_view::npos) return last_record(format, text.substr(at));
+    last = at;
+  }
+  return text;
+}
+
+void extract_all(const Format& format, std::string_view text, Extract& out) {
   for (const Field& field : format.fields) {
     if (!has(out.step, field.meaning)) (void)extract_field(field, text, out);
   }
   if (format.more != nullptr) format.more(text, out);
 }
 
+}  // namespace
+
+void extract(const Format& format, std::string_view text, Extract& out) {
+  const std::string_view last = last_record(format, text);
+  if (last.size() < text.size()) {
+    Extract whole;
+    extract_all(format, last, whole);
+    if (whole.figures > 0) {
+      out = std::move(whole);
+      return;
+    }
+  }
+  extract_all(format, text, out);
+}
+
 bool known_format(std::string_view name) {
   for (const Format& format : kFormats) {
     if (format.name == name) return true;
   }
-  return name == "mlperf";
+  return name == "mlperf" || name == "progress-bar";
 }
 
 std::string format_names() {
   std::string names;
   for (const Format& format : kFormats) names += std::string(format.name) + ", ";
-  return names + "or mlperf";
+  return names + "mlperf or progress-bar";
 }
 
 const Field* column_field(std::string_view name) {

@@ -40,9 +40,12 @@ struct Format {
   std::string_view series = {};           // the format whose steps these lines go on with; empty: their own
   bool beside = false;                    // printed beside the lines of the framework that trains, by a library or a benchmark
   std::string_view note = {};             // what to know of its figures
+  bool told_by_trainer = false;           // the lines that say which of the bars around them is that of training
 };
 
 std::span<const Format> formats();
+// Lower case; lines without one of them say nothing of any format, nor what a user might hope for.
+std::span<const std::string_view> telling_words();
 
 // Whether the words are there.
 bool matches(const Format& format, std::string_view text);

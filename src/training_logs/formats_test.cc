@@ -89,6 +89,22 @@ TEST(TrainingLogFormats, lightning_bars_count_on_over_epochs) {
   EXPECT_EQ(read_log("Loading checkpoint shards: 100%|██| 4/4 [00:05<00:00, 1.3s/it]\n").steps.size(), 0U);
 }
 
+TEST(TrainingLogFormats, of_a_line_into_which_another_was_written_the_last_record_counts) {
+  const std::string line = " iteration 10/ 100 | elapsed time per iteration (ms): 3434.5 | throughput per GPU (TFLOP/s/GPU): 412.3 | lm loss: 8.1E+00 |";
+  for (const std::string& torn : {" iteration 10/ 100 | elapsed time per iteration (ms): 34" + line, line.substr(0, 40) + line.substr(0, 55) + line, line + line}) {
+    const Reported got = read_log(torn + "\n");
+    ASSERT_EQ(got.steps.size(), 1U) << torn;
+    EXPECT_EQ(got.steps[0].step, 10);
+    EXPECT_DOUBLE_EQ(*got.steps[0].step_seconds, 3.4345) << torn;
+    EXPECT_DOUBLE_EQ(*got.steps[0].flops_per_second_per_gpu, 412.3e12) << torn;
+  }
+  // Where only the first is whole, it is what there is.
+  const Reported first = read_log(line + " iteration 11/ 100 | elapsed ti\n");
+  ASSERT_EQ(first.steps.size(), 1U);
+  EXPECT_DOUBLE_EQ(*first.steps[0].step_seconds, 3.4345);
+  EXPECT_EQ(first.steps[0].step, 10);
+}
+
 TEST(TrainingLogFormats, nanogpt_before_it_knows_its_mfu) {
   const Reported got = read_log("iter 0: loss 10.9774, time 25117.76ms, mfu -100.00%\niter 10: loss 9.1, time 301.50ms, mfu 41.25%\n");
   ASSERT_EQ(got.steps.size(), 2U);

@@ -141,6 +141,36 @@ TEST(TrainingLogFrameworks, nanochat_prints_its_mfu_in_percent_with_or_without_t
   }
 }
 
+// As docker's json-file driver, fluentd, Google's and systemd's collectors keep a line.
+TEST(TrainingLogFrameworks, a_container_log_kept_as_json_gives_its_text_and_its_time) {
+  const std::string line = "iteration 7/ 100 | elapsed time per iteration (ms): 500.0 | throughput per GPU (TFLOP/s/GPU): 300.0 |";
+  for (const std::string& record : {
+           "{\"log\":\"" + line + "\\n\",\"stream\":\"stdout\",\"time\":\"2026-01-01T10:00:00.123456789Z\"}\n",
+           "{\"@timestamp\":\"2026-01-01T10:00:00.123Z\",\"message\":\"\\u001b[32m" + line + "\\u001b[0m\"}\r\n",
+           "{\"textPayload\":\"[2025-12-31 23:59:59] " + line + "\\n\",\"timestamp\":\"2026-01-01T11:00:00.123+01:00\"}",
+       }) {
+    const Reported got = read_log(record);
+    ASSERT_EQ(got.steps.size(), 1U) << record;
+    EXPECT_EQ(got.format, "megatron");
+    EXPECT_EQ(got.steps[0].step, 7);
+    ASSERT_TRUE(got.steps[0].time) << record;
+    EXPECT_EQ(got.steps[0].time->unix_milliseconds, 1'767'261'600'123);
+    EXPECT_FALSE(got.steps[0].is_zone_assumed);
+  }
+  // Quotes and several lines inside.
+  const Reported mllog = read_log("{\"log\":\"a\\r:::MLLOG {\\\"key\\\": \\\"tracked_stats\\\", \\\"value\\\": {\\\"train_step_time\\\": 2.5}, \\\"metadata\\\": {\\\"step\\\": 3}}\\n\"}\n");
+  ASSERT_EQ(mllog.steps.size(), 1U);
+  EXPECT_DOUBLE_EQ(*mllog.steps[0].step_seconds, 2.5);
+}
+
+TEST(TrainingLogFrameworks, a_byte_order_mark_and_windows_line_ends_do_not_matter) {
+  const Reported table = read_log("\xEF\xBB\xBFstep,device/mfu\r\n1,0.4\r\n2,0.5\r\n");
+  EXPECT_EQ(table.format, "csv");
+  EXPECT_EQ(table.steps.size(), 2U);
+  const Reported golden = read_log("\xEF\xBB\xBF{\"iteration-time\": {\"values\": {\"1\": 2.5}}}\r\n");
+  EXPECT_EQ(golden.format, "megatron-golden-values");
+}
+
 TEST(TrainingLogFrameworks, tokens_per_iteration_of_nanogpt_are_a_setting) {
   const Reported got = read_log("tokens per iteration will be: 491,520\niter 10: loss 9.1, time 301.50ms, mfu 41.25%\n");
   EXPECT_EQ(*got.setting("tokens_per_step"), "491520");

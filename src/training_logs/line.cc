@@ -1,5 +1,7 @@
 #include <array>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "training_logs/line_internal.h"
 
 namespace flopsight::training_logs {
@@ -143,6 +145,26 @@ Line clean_line(std::string_view raw, std::string& buffer) {
   }
   line.rank = rank_of(prefix);
   return line;
+}
+
+std::optional<Recorded> recorded_line(std::string_view raw) {
+  raw = base::trim(raw);
+  if (!raw.starts_with('{') || !raw.ends_with('}')) return std::nullopt;
+  const auto record = base::json::parse(raw);
+  if (!record.ok()) return std::nullopt;
+  const auto text_of = [&](std::initializer_list<std::string_view> keys) -> const std::string* {
+    for (const std::string_view key : keys) {
+      const base::json::Value* value = record->find(key);
+      if (value != nullptr && value->as_string() != nullptr) return value->as_string();
+    }
+    return nullptr;
+  };
+  const std::string* text = text_of({"log", "message", "msg", "textPayload", "MESSAGE"});
+  if (text == nullptr) return std::nullopt;
+  Recorded out{*text, std::nullopt};
+  std::size_t size = 0;
+  if (const std::string* time = text_of({"time", "timestamp", "@timestamp", "ts"})) out.time = read_date(*time, size);
+  return out;
 }
 
 std::optional<units::Instant> instant_of(const PrintedTime& time, const std::optional<base::Zone>& zone,

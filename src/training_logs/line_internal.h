@@ -26,6 +26,14 @@ struct Line {
 // `buffer` keeps the text where sequences had to be taken out; the Line borrows from it or from `raw`.
 Line clean_line(std::string_view raw, std::string& buffer);
 
+// A line that a container's runtime or a collector of logs keeps as JSON: {"log": "…", "time": "…"}, {"message": …, "@timestamp": …}.
+// Its text may have several lines. Nothing for what is no such record.
+struct Recorded {
+  std::string text;
+  std::optional<PrintedTime> time;
+};
+std::optional<Recorded> recorded_line(std::string_view raw);
+
 // "2024-04-06 02:55:45", "2025/07/21T15:57:42,774", "…Z", "…+02:00" at this place. `size`: its characters.
 std::optional<PrintedTime> read_date(std::string_view text, std::size_t& size);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "training_logs/bars_internal.h"
 #include "training_logs/documents_internal.h"
 #include "training_logs/formats_internal.h"
 #include "training_logs/line_internal.h"
@@ -17,22 +18,8 @@ namespace {
 constexpr std::size_t kHeadBytes = 1 << 20;  // kept of a text that may be a document, unless it begins like JSON
 constexpr std::size_t kColumnsMax = 4096;
 
-// A line with none of these says nothing that is known here; the last row are words of lines that are not understood but might
-// be what the user hopes for.
-constexpr std::string_view kWords[] = {
-    "elapsed time per iteration", "step time", "job throughput", "train_step_timing", "tflops_per_gpu", "tps:", "mfu",
-    "completed step", "samplespersec=", "summary at step", "flops per gpu", "iter latency", "samples/second", "[batch=",
-    "train throughput/", "loss/train/total", "it/s", "s/it", ":::mllog ", "peak flops", " ......", "using world size:",
-    "# gpus:",
-    "tflop", "flop/s", "flops", "tokens/s", "tok/s", "tokens_per_sec", "tokens per sec", "throughput", "samples/s",
-    "samples_per_sec", "step_time", "sec/step", "s/step",
-    // Of the Trainer, LitGPT, verl, OLMo, torchtune, nanochat and nanoGPT.
-    "'epoch':", "iter time:", "timing_s/", "perf/", "[step=", "train/ce loss=", "tokens_per_second", "throughput/device/",
-    "tok/sec:", "tokens per iteration will be:",
-};
-
 const Words& words() {
-  static const Words kBuilt{kWords};
+  static const Words kBuilt{telling_words()};
   return kBuilt;
 }
 
@@ -52,7 +39,9 @@ struct Lines {
 
 constexpr Format kMlperf{"mlperf", {}, {}, {}, false, false, nullptr, {}, true};
 constexpr Format kCsv{"csv", {}, {}, {}};
+constexpr Format kBar{"progress-bar", {}, {}, {}, false, false, nullptr, {}, true, "the times are those of a progress bar, which it smooths over the last steps"};
 constexpr std::string_view kPatterns = "patterns";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -62,6 +51,7 @@ struct Reader::State {
   }
 
   void line(std::string_view raw, SourceLine at);
+  void text_line(std::string_view raw, SourceLine at, const std::optional<PrintedTime>& recorded);
   bool header(std::string_view text);
   void row(std::string_view text, SourceLine at);
   bool user_pattern(const Line& line, SourceLine at);
@@ -71,8 +61,8 @@ struct Reader::State {
   void miss(int score, SourceLine at, std::string_view text, const std::string& why);
   void document();
   Lines& lines_of(const Format& format);
-  const Lines* leading() const;
-  Lines* leading() { return const_cast<Lines*>(std::as_const(*this).leading()); }
+  std::vector<Lines*> given();
+  std::vector<Taken> take();
   std::string format(const Lines* of) const;
   void say(Reported& out) const;
 
@@ -101,6 +91,7 @@ struct Reader::State {
   bool in_the_middle = false;
   std::uint64_t matched = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
   std::string about_unit, about_number, buffer;
+  Bars bars;
   int miss_score = 0;
   std::optional<NearestMiss> nearest;
 };
@@ -116,12 +107,25 @@ Lines& Reader::State::lines_of(const Format& format) {
   return series.back();
 }
 
-// Whose steps are given out while the text grows: the first framework's, or where there is none, what stands for it.
-const Lines* Reader::State::leading() const {
-  for (const Lines& one : series) {
-    if (!one.beside) return &one;
+// Whose steps are given out while the text grows: those of every framework, or where none has any, of what stands for it.
+std::vector<Lines*> Reader::State::given() {
+  std::vector<Lines*> out;
+  Lines* beside = nullptr;
+  for (Lines& one : series) {
+    if (!one.beside && !one.book.empty()) out.push_back(&one);
+    if (one.beside && beside == nullptr && !one.book.empty()) beside = &one;
   }
-  return series.empty() ? nullptr : &series.front();
+  if (out.empty() && beside != nullptr) out.push_back(beside);
+  return out;
+}
+
+std::vector<Taken> Reader::State::take() {
+  std::vector<Taken> out;
+  for (Lines* const one : given()) {
+    std::vector<Step> steps = one->book.take();
+    if (!steps.empty()) out.push_back({format(one), std::move(steps)});
+  }
+  return out;
 }
 
 void Reader::State::miss(int score, SourceLine at, std::string_view text, const std::string& why) {
@@ -227,14 +231,18 @@ bool Reader::State::known_format(const Line& line, SourceLine at) {
       return true;
     }
   }
+  std::optional<Extract> bar = any || options.format == kBar.name ? bars.take(line.text, !any) : std::nullopt;
   for (const Format& format : formats()) {
     if ((!any && format.name != options.format) || !matches(format, line.text)) continue;
     Extract extract;
     training_logs::extract(format, line.text, extract);
+    if (format.told_by_trainer) extract.average ? bars.training_ended() : bars.loss_told();
     found(format, std::move(extract), line, at);
     return true;
   }
-  return false;
+  if (!bar || bar->figures == 0) return false;
+  found(kBar, std::move(*bar), line, at);
+  return true;
 }
 
 // A table of a logger: names of columns that are known, and a column for the step.
@@ -280,8 +288,22 @@ void Reader::State::row(std::string_view text, SourceLine at) {
 
 void Reader::State::line(std::string_view raw, SourceLine at) {
   if (!columns.empty()) return row(raw, at);
+  if (at.offset_bytes == 0 && raw.starts_with(kByteOrderMark)) raw.remove_prefix(kByteOrderMark.size());
   if (at.offset_bytes == 0 && options.format.empty() && header(raw)) return;
-  const Line cleaned = clean_line(raw, buffer);
+  // A user's own patterns are for the text as it is.
+  const std::optional<Recorded> record = options.patterns ? std::nullopt : recorded_line(raw);
+  if (!record) return text_line(raw, at, std::nullopt);
+  std::string_view rest = record->text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find_first_of("\n\r"), rest.size());
+    if (end > 0) text_line(rest.substr(0, end), at, record->time);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+void Reader::State::text_line(std::string_view raw, SourceLine at, const std::optional<PrintedTime>& recorded) {
+  Line cleaned = clean_line(raw, buffer);
+  if (recorded && (!cleaned.time || !cleaned.time->offset_seconds)) cleaned.time = recorded;
   const bool said = user_pattern(cleaned, at) || known_format(cleaned, at);
   if (printed(cleaned.text) && !said) ++matched;
   if (said || matched > 0) return;
@@ -293,7 +315,7 @@ void Reader::State::line(std::string_view raw, SourceLine at) {
     }
   }
   const std::string lower = base::to_lower(cleaned.text);
-  for (const std::string_view word : kWords) {
+  for (const std::string_view word : telling_words()) {
     if (lower.find(word) != std::string::npos) {
       miss(1, at, cleaned.text, "it speaks of '" + std::string(word) + "' in a wording that is not known; a pattern file can read it");
       break;
@@ -303,6 +325,7 @@ void Reader::State::line(std::string_view raw, SourceLine at) {
 
 void Reader::State::document() {
   if (matched > 0 || !head_whole || !options.format.empty()) return;
+  if (head.starts_with(kByteOrderMark)) head.erase(0, kByteOrderMark.size());
   std::optional<Document> read;
   if (base::trim(head).substr(0, 1) == "{") {
     read = read_golden_values(head);
@@ -377,20 +400,23 @@ void Reader::feed(std::string_view bytes) {
   state.lines.feed(bytes);
 }
 
-std::vector<Step> Reader::take() {
-  Lines* const of = state_->leading();
-  return of == nullptr ? std::vector<Step>() : of->book.take();
-}
+std::vector<Taken> Reader::take() { return state_->take(); }
 
-std::vector<Step> Reader::close_open() {
+std::vector<Taken> Reader::close_open() {
   for (Lines& one : state_->series) one.book.finish();
   return take();
 }
 
+std::vector<Taken> Reader::close() {
+  state_->lines.finish();
+  state_->document();
+  return close_open();
+}
+
 SourceLine Reader::resume_at() const {
-  const SourceLine end{state_->lines.whole_lines_end_bytes(), state_->lines.lines() + 1};
-  const Lines* const of = std::as_const(*state_).leading();
-  return of == nullptr ? end : of->book.resume_at(end);
+  SourceLine first{state_->lines.whole_lines_end_bytes(), state_->lines.lines() + 1};
+  for (const Lines* const one : state_->given()) first = one->book.resume_at(first);
+  return first;
 }
 
 void Reader::resume(std::string_view head, SourceLine at) {
@@ -406,13 +432,9 @@ void Reader::resume(std::string_view head, SourceLine at) {
   for (Lines& one : state.series) one.book.start_in_the_middle();
 }
 
-std::string Reader::format() const { return state_->format(std::as_const(*state_).leading()); }
-std::string Reader::left_out_format() const {
-  const Lines* const of = std::as_const(*state_).leading();
-  for (const Lines& one : state_->series) {
-    if (of != nullptr && !of->beside && !one.beside && &one != of && !one.book.empty()) return state_->format(&one);
-  }
-  return {};
+std::string Reader::format() const {
+  const std::vector<Lines*> of = state_->given();
+  return of.empty() ? state_->format(state_->series.empty() ? nullptr : &state_->series.front()) : state_->format(of.front());
 }
 const Settings& Reader::settings() const { return state_->settings.back(); }
 

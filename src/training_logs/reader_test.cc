@@ -161,7 +161,9 @@ TEST(LogReader, what_is_complete_is_taken_and_the_rest_is_read_again) {
   Reader first{Options{}};
   const std::size_t cut = text.size() / 2 + 11;
   first.feed(std::string_view(text).substr(0, cut));
-  std::vector<Step> steps = first.take();
+  std::vector<Taken> taken = first.take();
+  ASSERT_EQ(taken.size(), 1U);
+  std::vector<Step> steps = std::move(taken[0].steps);
   const SourceLine at = first.resume_at();
   const std::uint64_t resume = at.offset_bytes;
   ASSERT_LT(resume, cut);

@@ -155,6 +155,12 @@ struct Limits {
   static constexpr std::size_t settings_max = 256;
 };
 
+// Steps of one framework.
+struct Taken {
+  std::string format;
+  std::vector<Step> steps;
+};
+
 class Reader {
  public:
   explicit Reader(Options options);
@@ -164,21 +170,22 @@ class Reader {
 
   void feed(std::string_view bytes);
   // For a text that grows: the steps that are complete since the last call, and out of the reader. A step is complete when
-  // a later one was printed, and after the first steps of an attempt were judged.
-  std::vector<Step> take();
+  // a later one was printed, and after the first steps of an attempt were judged. Where several frameworks print into one text, each
+  // has its own.
+  std::vector<Taken> take();
   // For a text that may not go on for long: the steps that are still open, without waiting for more ranks or later steps. A line whose
   // end has not come stays open.
-  std::vector<Step> close_open();
+  std::vector<Taken> close_open();
+  // The text ends here: what is left of it, also of a last line without its end and of a document.
+  std::vector<Taken> close();
   // Everything before this place has been given to take(); a follower that starts anew here misses nothing (and may see a
   // step again).
   SourceLine resume_at() const;
   // For a follower that starts anew in the middle: what stands at the head of the text (settings, the header of a CSV), whose
   // steps are not wanted. Feed from `offset_bytes` and line `line` on afterwards.
   void resume(std::string_view head, SourceLine at);
-  // So far: the format that most lines had, and what the log printed about the job.
+  // So far: the format that most lines of the first framework had, and what the log printed about the job.
   std::string format() const;
-  // Another framework's format whose steps stand in the text as well, and that take() leaves out: they are of another run. Empty: none.
-  std::string left_out_format() const;
   const Settings& settings() const;
   // The text ends too early: a line that was begun lacks its end, and half a figure is none.
   void drop_tail();

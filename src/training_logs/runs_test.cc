@@ -109,22 +109,42 @@ TEST(TrainingLogRuns, from_the_start_again_at_another_speed_is_another_run) {
   EXPECT_FALSE(read_log(megatron(1, 3, 1000) + megatron(1, 10, 1500)).several_runs);
 }
 
-TEST(TrainingLogRuns, a_text_that_grows_gives_the_steps_of_its_first_framework) {
+TEST(TrainingLogRuns, a_text_that_grows_gives_the_steps_of_each_framework) {
   Reader reader({});
   reader.feed(titan(1, 12, 30));
-  std::size_t steps = reader.take().size();
+  std::size_t of_titan = 0, of_megatron = 0;
+  const auto take = [&](const std::vector<Taken>& given) {
+    for (const Taken& taken : given) {
+      (taken.format == "torchtitan" ? of_titan : of_megatron) += taken.steps.size();
+      for (const Step& step : taken.steps) EXPECT_EQ(step.mfu_ratio.has_value(), taken.format == "torchtitan");
+    }
+  };
+  take(reader.take());
   reader.feed(megatron(1, 12, 1000));
-  for (const Step& step : reader.take()) {
-    EXPECT_TRUE(step.mfu_ratio);
-    ++steps;
-  }
-  for (const Step& step : reader.close_open()) {
-    EXPECT_TRUE(step.mfu_ratio);
-    ++steps;
+  take(reader.take());
+  take(reader.close_open());
+  EXPECT_EQ(of_titan, 12U);
+  EXPECT_EQ(of_megatron, 12U);
+  EXPECT_EQ(reader.format(), "torchtitan");
+}
+
+TEST(TrainingLogRuns, a_text_that_grows_is_read_again_from_the_first_step_that_any_framework_has_open) {
+  Reader reader({});
+  const std::string first = titan(1, 12, 30);
+  reader.feed(first + megatron(1, 12, 1000));
+  (void)reader.take();
+  EXPECT_LT(reader.resume_at().offset_bytes, first.size());
+}
+
+TEST(TrainingLogRuns, a_library_beside_the_framework_gives_no_steps_of_its_own) {
+  Reader reader({});
+  reader.feed(megatron(1, 12, 1000) + "[INFO] epoch=0/micro_step=100/global_step=50, RunningAvgSamplesPerSec=10.2, CurrSamplesPerSec=10.5, MemAllocated=1GB\n");
+  std::size_t steps = 0;
+  for (const Taken& taken : reader.close()) {
+    EXPECT_EQ(taken.format, "megatron");
+    steps += taken.steps.size();
   }
   EXPECT_EQ(steps, 12U);
-  EXPECT_EQ(reader.format(), "torchtitan");
-  EXPECT_EQ(reader.left_out_format(), "megatron");
 }
 
 }  // namespace

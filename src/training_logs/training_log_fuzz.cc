@@ -45,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t at = 0; at < text.size(); at += piece) {
     reader.feed(text.substr(at, piece));
     if (reader.resume_at().offset_bytes > at + piece) __builtin_trap();
-    if ((data[0] & 2U) != 0) steps += reader.take().size();
+    if ((data[0] & 2U) == 0) continue;
+    for (const flopsight::training_logs::Taken& taken : reader.take()) steps += taken.steps.size();
   }
   const Reported pieces = reader.finish();
   // Steps that were taken are not there to be told apart from those of other runs at the end.

@@ -17,7 +17,6 @@ constexpr std::size_t kReadBeforeMax = 100'000;  // renamed files that are known
 }  // namespace
 
 using training_logs::Reader;
-using training_logs::Step;
 
 struct LogFollower::Source {
   LogSource said;
@@ -33,6 +32,7 @@ struct LogFollower::File {
   std::optional<Reader> reader;
   std::uint64_t head_bytes = 0;
   base::Hash128 head;
+  std::string first_format;
   bool done = false;
   bool gone = false;  // no pattern names it any more
   std::optional<units::Instant> grew;
@@ -139,6 +139,7 @@ void LogFollower::begin(File& file, bool restored) {
   file.reader.emplace(file.source->options);
   file.done = false;
   file.head_bytes = 0;
+  file.first_format.clear();
   const auto position = restored ? restored_.find(file.path) : restored_.end();
   if (position == restored_.end()) return;
   const LogPosition& at = position->second;
@@ -146,6 +147,7 @@ void LogFollower::begin(File& file, bool restored) {
   const base::Result<std::uint64_t> size = file.file->size_bytes();
   const bool same = head.ok() && size.ok() && head->size() == at.head_bytes && base::hash128(*head) == at.head &&
                     at.identity == file.file->identity() && (at.done || *size >= at.at.offset_bytes);
+  if (same) file.first_format = at.format;
   if (same && at.done) {
     file.done = true;
   } else if (same && !file.file->compressed()) {
@@ -165,13 +167,19 @@ LogPosition LogFollower::position_of(const File& file) const {
   position.head_bytes = file.head_bytes;
   position.head = file.head;
   position.done = file.done;
+  position.format = file.first_format;
   return position;
 }
 
-void LogFollower::give(File& file, std::vector<Step> steps, const Take& take) {
-  if (steps.empty()) return;
-  file.state.steps_total += steps.size();
-  take({file.path, file.job, file.reader->format(), std::move(steps), file.reader->settings(), position_of(file)});
+void LogFollower::give(File& file, std::vector<training_logs::Taken> taken, const LogPosition& position, const Take& take) {
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (file.first_format.empty()) file.first_format = taken[i].format;
+    file.state.steps_total += taken[i].steps.size();
+    FollowedSteps followed{file.path, file.job, taken[i].format, std::move(taken[i].steps), file.reader->settings(), taken[i].format != file.first_format, {}};
+    if (i + 1 == taken.size()) followed.position = position;
+    if (followed.position) followed.position->format = file.first_format;
+    take(followed);
+  }
 }
 
 // Whether the path names another file now, or the file was cut: then the old one is read to its end, and the new one begun.
@@ -193,13 +201,11 @@ bool LogFollower::replaced(File& file, const Take& take) {
       const base::Result<std::size_t> rest = file.file->read(LogFile::kReadBytes, [&](std::string_view bytes) { file.reader->feed(bytes); });
       if (!rest.ok() || *rest == 0) break;
       file.state.bytes_read_total += *rest;
-      give(file, file.reader->take(), take);
+      std::vector<training_logs::Taken> steps = file.reader->take();
+      give(file, std::move(steps), position_of(file), take);
     }
   }
-  training_logs::Reported last = file.reader->finish();
-  file.state.steps_total += last.steps.size();
-  const LogPosition begins{file.path, now->identity(), {0, 1}, 0, {}, false};
-  if (!last.steps.empty()) take({file.path, file.job, last.format, std::move(last.steps), std::move(last.settings), begins});
+  give(file, file.reader->close(), {file.path, now->identity(), {0, 1}, 0, {}, false, {}}, take);
   file.file.emplace(std::move(*now));
   ++file.state.rotations_total;
   begin(file, false);
@@ -241,8 +247,8 @@ std::size_t LogFollower::read(File& file, std::size_t bytes_max, units::Instant 
       }
     }
   }
-  give(file, file.reader->take(), take);
-  if (total > 0 && file.state.left_out_format.empty()) file.state.left_out_format = file.reader->left_out_format();
+  std::vector<training_logs::Taken> steps = file.reader->take();
+  give(file, std::move(steps), position_of(file), take);
   const bool compressed_end = file.file->compressed() && total < bytes_max && !file.done;
   if (compressed_end) {
     const base::Status whole = file.file->finish();
@@ -253,7 +259,8 @@ std::size_t LogFollower::read(File& file, std::size_t bytes_max, units::Instant 
   const bool quiet = file.grew && (now - *file.grew).value >= options_.quiet.value;
   if (!file.given_out && total == 0 && (quiet || file.done)) {
     file.given_out = true;
-    give(file, file.reader->close_open(), take);
+    steps = file.reader->close_open();
+    give(file, std::move(steps), position_of(file), take);
   }
   return total;
 }
@@ -282,7 +289,10 @@ bool LogFollower::poll(units::Instant now, const Take& take) {
     File& file = *at->second;
     const bool quiet = file.grew && (now - *file.grew).value >= options_.quiet.value;
     if (file.gone && (quiet || !file.file)) {
-      if (file.file && file.reader) give(file, file.reader->close_open(), take);
+      if (file.file && file.reader) {
+        std::vector<training_logs::Taken> steps = file.reader->close_open();
+        give(file, std::move(steps), position_of(file), take);
+      }
       at = files_.erase(at);
     } else {
       ++at;

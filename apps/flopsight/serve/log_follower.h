@@ -37,6 +37,7 @@ struct LogPosition {
   std::uint64_t head_bytes = 0;   // how many of the first bytes the hash is of
   base::Hash128 head;
   bool done = false;              // a compressed file that was read
+  std::string format;             // of the framework that printed first
 };
 
 struct FollowedSteps {
@@ -45,7 +46,9 @@ struct FollowedSteps {
   std::string format;
   std::vector<training_logs::Step> steps;
   std::vector<std::pair<std::string, std::string>> settings;  // what the log printed about the job so far
-  LogPosition position;
+  bool of_another_framework = false;  // than the first that the file had
+  // With the last of what is given at once: what was given before it is not to be read again.
+  std::optional<LogPosition> position;
 };
 
 // A file as it stands, for people and metrics.
@@ -56,7 +59,6 @@ struct FollowedFile {
   std::uint64_t steps_total = 0;
   std::uint64_t rotations_total = 0;
   std::string error;  // the last one; empty when it could be read
-  std::string left_out_format;  // of another framework whose steps stand in it too, and are not taken
 };
 
 class LogFollower {
@@ -96,7 +98,7 @@ class LogFollower {
   void begin(File& file, bool restored);
   bool replaced(File& file, const Take& take);
   std::size_t read(File& file, std::size_t bytes_max, units::Instant now, const Take& take);
-  void give(File& file, std::vector<training_logs::Step> steps, const Take& take);
+  void give(File& file, std::vector<training_logs::Taken> taken, const LogPosition& position, const Take& take);
   LogPosition position_of(const File& file) const;
 
   Options options_;

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 
 #include "test_support.h"
 #include "wire/gzip.h"
@@ -48,7 +50,7 @@ struct Watch {
       job = got.job;
       format = got.format;
       settings = got.settings;
-      position = got.position;
+      if (got.position) position = *got.position;
     })) {
     }
   }
@@ -225,6 +227,39 @@ TEST(LogFollower, a_large_file_is_read_in_pieces_and_others_have_their_turn) {
   EXPECT_GT(polls, 4);
   ASSERT_GE(order.size(), 3U);
   EXPECT_NE(std::find(order.begin(), order.begin() + 3, folder.path() + "/b.log"), order.begin() + 3);
+}
+
+TEST(LogFollower, two_frameworks_in_one_file_are_told_apart_also_after_a_restart) {
+  const TempFolder folder;
+  std::string both = lines(1, 10);
+  for (int step = 1; step <= 10; ++step) both += "step: " + std::to_string(step) + "  loss:  7.6  tps: 10,050  tflops: 314.71  mfu: 31.5%\n";
+  const std::string path = folder.write("a.log", both);
+  std::map<std::string, std::pair<std::size_t, bool>> seen;  // steps by format, and whether it is another than the first
+  std::optional<LogPosition> position;
+  const auto take = [&](const FollowedSteps& got) {
+    seen[got.format].first += got.steps.size();
+    seen[got.format].second = got.of_another_framework;
+    if (got.position) position = got.position;
+  };
+  auto follower = LogFollower::create({source(path)});
+  ASSERT_TRUE(follower.ok());
+  (void)follower->poll({test::kStartMilliseconds}, take);
+  (void)follower->poll({test::kStartMilliseconds + 1'000'000}, take);
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen["megatron"], std::pair(std::size_t{10}, false));
+  EXPECT_EQ(seen["torchtitan"], std::pair(std::size_t{10}, true));
+  ASSERT_TRUE(position);
+  EXPECT_EQ(position->format, "megatron");
+
+  seen.clear();
+  append(path, "step: 11  loss:  7.6  tps: 10,050  tflops: 314.71  mfu: 31.5%\n");
+  auto again = LogFollower::create({source(path)});
+  ASSERT_TRUE(again.ok());
+  again->restore(*position);
+  (void)again->poll({test::kStartMilliseconds + 2'000'000}, take);
+  (void)again->poll({test::kStartMilliseconds + 3'000'000}, take);
+  EXPECT_TRUE(seen["torchtitan"].second);
+  EXPECT_GE(seen["torchtitan"].first, 1U);
 }
 
 TEST(LogFollower, files_beyond_the_limit_are_left_out_and_counted) {

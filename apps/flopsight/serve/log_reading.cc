@@ -44,7 +44,8 @@ std::string log_position_text(const LogPosition& position) {
                                  {"head_bytes", digits(position.head_bytes)},
                                  {"head_low", digits(position.head.low)},
                                  {"head_high", digits(position.head.high)},
-                                 {"done", position.done}},
+                                 {"done", position.done},
+                                 {"format", position.format}},
                           0);
 }
 
@@ -57,6 +58,8 @@ std::optional<LogPosition> parse_log_position(std::string_view text) {
   if (path == nullptr || path->as_string() == nullptr || done == nullptr || done->as_bool() == nullptr) return std::nullopt;
   position.path = *path->as_string();
   position.done = *done->as_bool();
+  const Value* format = root->find("format");  // not there in those of before it was kept
+  if (format != nullptr && format->as_string() != nullptr) position.format = *format->as_string();
   for (const auto& [key, field] : {std::pair{"device", &position.identity.device},
                                    {"inode", &position.identity.inode},
                                    {"offset", &position.at.offset_bytes},
@@ -126,10 +129,6 @@ void LogReading::note_errors(const std::vector<FollowedFile>& files) {
     if (!failing_.contains(file.path) && notes_.size() < kNotesMax) notes_.push_back(file.error);
     failing.insert(file.path);
   }
-  for (const FollowedFile& file : files) {
-    if (file.left_out_format.empty() || mixed_.size() >= kNotesMax || !mixed_.insert(file.path).second) continue;
-    notes_.push_back(file.path + ": lines of " + file.left_out_format + " are of another run than those before, and left out; \"format\" of the source chooses");
-  }
   failing_ = std::move(failing);
 }
 
@@ -143,11 +142,11 @@ void LogReading::keep(const FollowedSteps& followed) {
     }
   } else {
     const auto holder = jobs::parse_job_text(followed.job);
-    store::ReportedKey key{holder ? holder->job : followed.job, holder ? holder->name_space : "", "log " + followed.path};
+    store::ReportedKey key{holder ? holder->job : followed.job, holder ? holder->name_space : "", "log " + followed.path + (followed.of_another_framework ? ", " + followed.format : "")};
     kept = jobs_.tell_reported(key, followed.format, followed.steps, now_());
   }
   // After the steps: killed in between, they are read again, and a step that is told twice is one.
-  if (kept.ok()) kept = jobs_.book().put_note(std::string(kNotePrefix) + followed.path, log_position_text(followed.position));
+  if (kept.ok() && followed.position) kept = jobs_.book().put_note(std::string(kNotePrefix) + followed.path, log_position_text(*followed.position));
   if (kept.ok()) return;
   const std::scoped_lock lock(mutex_);
   if (notes_.size() < kNotesMax) notes_.push_back(followed.path + ": " + kept.error().message);

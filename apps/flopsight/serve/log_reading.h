@@ -48,7 +48,6 @@ class LogReading {
   bool stopping_ = false;
   std::vector<FollowedFile> files_;
   std::set<std::string> failing_;  // files whose error was said
-  std::set<std::string> mixed_;    // files of which it was said that they hold two runs
   std::set<std::string> jobless_;  // of the thread that reads
   std::vector<std::string> notes_;
   std::thread thread_;
