@@ -44,6 +44,10 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
   return at->second;
 }
 
+void HolderTable::complete(samples::HolderId id, const samples::Holder& facts) {
+  (void)fill_in(holders_[id], facts, changes_);
+}
+
 HolderTable HolderTable::mapped(const std::function<samples::Holder(const samples::Holder&)>& change) const {
   HolderTable out;
   for (const samples::Holder& holder : holders_) out.holders_.push_back(change(holder));

@@ -21,7 +21,9 @@ class HolderTable {
   samples::HolderId intern(const samples::Holder& holder);
   const samples::Holder& at(samples::HolderId id) const { return holders_[id]; }
   std::size_t size() const { return holders_.size(); }
-  // Grows whenever a holder that there was has changed, which only intern() does.
+  // What the holder lacks and `facts` have, of namespace, container, user and team.
+  void complete(samples::HolderId id, const samples::Holder& facts);
+  // Grows whenever a holder that there was has changed.
   std::uint64_t changes() const { return changes_; }
   // The same ids, each for what `change` makes of its holder: pods for the job that they are part of.
   HolderTable mapped(const std::function<samples::Holder(const samples::Holder&)>& change) const;

@@ -14,16 +14,20 @@ constexpr std::string_view kPodCompletion = "kube_pod_completion_time";
 
 // Labels that operators put on all pods of one job, as kube-state-metrics spells them (label_
 // before, other signs than letters and digits as _): Kubeflow's training operator (kubeflow/common,
-// JobNameLabel), JobSet, Volcano, KubeRay, LeaderWorkerSet, batch Job.
-constexpr std::array<std::string_view, 7> kOperatorLabels = {
+// JobNameLabel, and its first versions), JobSet and with it TrainJob, Volcano, KubeRay,
+// LeaderWorkerSet, batch Job.
+constexpr std::array<std::string_view, 9> kOperatorLabels = {
     "label_training_kubeflow_org_job_name",
     "label_jobset_sigs_k8s_io_jobset_name",
     "label_volcano_sh_job_name",
     "label_ray_io_cluster",
     "label_leaderworkerset_sigs_k8s_io_name",
+    "label_mpi_job_name",
+    "label_pytorch_job_name",
     "label_batch_kubernetes_io_job_name",
     "label_job_name",
 };
+constexpr std::size_t kOfBatchJobs = 7;  // from here on the labels name one Job, of which there may be many
 
 std::string_view value_of(std::span<const LabelView> labels, std::string_view name) {
   for (const LabelView& label : labels) {
@@ -57,6 +61,34 @@ Owner owner_in(std::span<const LabelView> labels) {
 // What runs on a node by itself is nobody's job: static pods of the node, and daemons.
 bool is_job_like(const Owner& owner) { return owner.kind != "Node" && owner.kind != "DaemonSet"; }
 
+// What an operator makes for its own object, as a person may; which of the two it is, a label tells.
+bool is_made_by_operators(const Owner& owner) {
+  return owner.kind == "Job" || owner.kind == "StatefulSet" || owner.kind == "ReplicaSet";
+}
+
+std::vector<std::string> label_names(const LabelRules& rules, std::string_view field) {
+  std::vector<std::string> out;
+  for (const std::string& name : rules.names_of(field)) {
+    if (name.starts_with("label_")) out.push_back(name);
+  }
+  return out;
+}
+
+std::string_view first_of(std::span<const LabelView> labels,
+                          const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string_view value = value_of(labels, name);
+    if (!value.empty()) return value;
+  }
+  return {};
+}
+
+bool replace(std::string& known, std::string_view found) {
+  if (found.empty() || known == found) return false;
+  known = found;
+  return true;
+}
+
 bool replace(Owner& known, Owner found) {
   if (found.kind.empty() || known == found) return false;
   known = std::move(found);
@@ -71,7 +103,21 @@ bool OwnerTable::wants(std::string_view metric) {
           metric == kPodLabels || metric == kPodCompletion);
 }
 
-std::span<const std::string_view> OwnerTable::operator_labels() { return kOperatorLabels; }
+OwnerTable::OwnerTable(std::size_t pods_max) : pods_max_(pods_max) {
+  use_names_of(LabelRules::builtin());
+}
+
+void OwnerTable::use_names_of(const LabelRules& rules) {
+  user_labels_ = label_names(rules, "user");
+  team_labels_ = label_names(rules, "team");
+}
+
+std::vector<std::string> OwnerTable::wanted_labels() const {
+  std::vector<std::string> out(kOperatorLabels.begin(), kOperatorLabels.end());
+  out.insert(out.end(), user_labels_.begin(), user_labels_.end());
+  out.insert(out.end(), team_labels_.begin(), team_labels_.end());
+  return out;
+}
 
 OwnerTable::Pod* OwnerTable::pod(std::span<const LabelView> labels, Key& key) {
   const std::string_view name = own(labels, "pod");
@@ -87,6 +133,16 @@ OwnerTable::Pod* OwnerTable::pod(std::span<const LabelView> labels, Key& key) {
 }
 
 bool OwnerTable::learn_labels(std::span<const LabelView> labels) {
+  const std::string_view user = first_of(labels, user_labels_),
+                         team = first_of(labels, team_labels_);
+  Key key;
+  Pod* const known = user.empty() && team.empty() ? nullptr : pod(labels, key);
+  const bool has_user = known != nullptr && replace(known->user, user);
+  const bool has_team = known != nullptr && replace(known->team, team);
+  return learn_operator(labels) || has_user || has_team;
+}
+
+bool OwnerTable::learn_operator(std::span<const LabelView> labels) {
   for (std::size_t rank = 0; rank < kOperatorLabels.size(); ++rank) {
     const std::string_view value = value_of(labels, kOperatorLabels[rank]);
     if (value.empty()) continue;
@@ -153,7 +209,8 @@ const Owner* OwnerTable::parent_of(const std::string& name_space, const Owner& o
 std::optional<Owner> OwnerTable::owner_of(std::string_view name_space, std::string_view pod) const {
   const auto at = pods_.find(key_of(name_space, pod));
   if (at == pods_.end()) return std::nullopt;
-  const Owner* owner = at->second.owner.kind.empty() ? &at->second.label : &at->second.owner;
+  const Pod& known = at->second;
+  const Owner* owner = known.owner.kind.empty() ? &known.label : &known.owner;
   if (owner->kind.empty() || !is_job_like(*owner)) return std::nullopt;
   const std::string in(name_space);
   // ReplicaSet and Job are one step each; more would be a loop.
@@ -162,7 +219,16 @@ std::optional<Owner> OwnerTable::owner_of(std::string_view name_space, std::stri
     if (parent == nullptr) break;
     owner = parent;
   }
-  return *owner;
+  const bool names_a_whole = !known.label.kind.empty() && known.label_rank < kOfBatchJobs;
+  return is_made_by_operators(*owner) && names_a_whole ? known.label : *owner;
+}
+
+bool OwnerTable::complete(samples::Holder& holder) const {
+  const auto at = pods_.find(key_of(holder.name_space, holder.job));
+  if (at == pods_.end()) return false;
+  const bool has_user = holder.user.empty() && replace(holder.user, at->second.user);
+  const bool has_team = holder.team.empty() && replace(holder.team, at->second.team);
+  return has_user || has_team;
 }
 
 std::optional<units::Instant> OwnerTable::ended(std::string_view name_space,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace flopsight::jobs {
 namespace {
 
@@ -57,6 +59,75 @@ TEST(Owners, labels_of_an_operator_count_where_nothing_owns_the_pod) {
   EXPECT_EQ(table.owner_of("ml", "w-0"), (Owner{"label_training_kubeflow_org_job_name", "llama"}));
   owner(table, "kube_pod_owner", "pod", "w-0", "PyTorchJob", "owned");
   EXPECT_EQ(table.owner_of("ml", "w-0"), (Owner{"PyTorchJob", "owned"}));
+}
+
+// A LeaderWorkerSet makes a StatefulSet for its leaders and one for the workers of each; a JobSet makes Jobs, and
+// kube_job_owner may not be scraped.
+TEST(Owners, labels_of_an_operator_hold_together_what_it_made_many_of) {
+  OwnerTable table;
+  const auto labelled = [&](std::string_view pod, std::string_view label, std::string_view value) {
+    const LabelView labels[] = {{"namespace", "ml"}, {"pod", pod}, {label, value}};
+    table.learn("kube_pod_labels", labels, 1);
+  };
+  owner(table, "kube_pod_owner", "pod", "vllm-0", "StatefulSet", "vllm");
+  owner(table, "kube_pod_owner", "pod", "vllm-0-1", "StatefulSet", "vllm-0");
+  owner(table, "kube_pod_owner", "pod", "vllm-1-1", "StatefulSet", "vllm-1");
+  for (const char* pod : {"vllm-0", "vllm-0-1", "vllm-1-1"}) {
+    labelled(pod, "label_leaderworkerset_sigs_k8s_io_name", "vllm");
+    EXPECT_EQ(table.owner_of("ml", pod), (Owner{"label_leaderworkerset_sigs_k8s_io_name", "vllm"}));
+  }
+  owner(table, "kube_pod_owner", "pod", "train-node-0-0-x", "Job", "train-node-0");
+  labelled("train-node-0-0-x", "label_jobset_sigs_k8s_io_jobset_name", "train");
+  EXPECT_EQ(table.owner_of("ml", "train-node-0-0-x"), (Owner{"label_jobset_sigs_k8s_io_jobset_name", "train"}));
+  owner(table, "kube_job_owner", "job_name", "train-node-0", "JobSet", "train");
+  EXPECT_EQ(table.owner_of("ml", "train-node-0-0-x"), (Owner{"JobSet", "train"}));
+  // A person's own Job and StatefulSet are what they are.
+  owner(table, "kube_pod_owner", "pod", "plain-x", "Job", "plain");
+  labelled("plain-x", "label_batch_kubernetes_io_job_name", "plain");
+  EXPECT_EQ(table.owner_of("ml", "plain-x"), (Owner{"Job", "plain"}));
+  owner(table, "kube_pod_owner", "pod", "own-0", "StatefulSet", "own");
+  EXPECT_EQ(table.owner_of("ml", "own-0"), (Owner{"StatefulSet", "own"}));
+}
+
+TEST(Owners, labels_of_a_pod_say_its_user_and_team) {
+  OwnerTable table;
+  const LabelView labels[] = {{"namespace", "ml"}, {"pod", "w-0"}, {"label_team", "vision"}, {"label_project", "p"}, {"label_user", "ada"}};
+  EXPECT_TRUE(table.learn("kube_pod_labels", labels, 1));
+  EXPECT_FALSE(table.learn("kube_pod_labels", labels, 1)) << "nothing new";
+  samples::Holder pod;
+  pod.job = "w-0";
+  pod.name_space = "ml";
+  EXPECT_TRUE(table.complete(pod));
+  EXPECT_EQ(pod.user, "ada");
+  EXPECT_EQ(pod.team, "vision");
+  EXPECT_FALSE(table.complete(pod));
+  samples::Holder said = pod;
+  said.user = "bob";
+  said.team.clear();
+  EXPECT_TRUE(table.complete(said));
+  EXPECT_EQ(said.user, "bob") << "the scrape's own label stays";
+  EXPECT_EQ(said.team, "vision");
+  pod.name_space = "other";
+  pod.user.clear();
+  EXPECT_FALSE(table.complete(pod));
+}
+
+TEST(Owners, the_rules_say_which_labels_of_a_pod_are_user_and_team) {
+  OwnerTable table;
+  const auto rules = LabelRules::parse(R"({"team": ["team", "label_cost_center"], "user": []})");
+  ASSERT_TRUE(rules.ok());
+  table.use_names_of(*rules);
+  const LabelView labels[] = {{"namespace", "ml"}, {"pod", "w-0"}, {"label_team", "x"}, {"label_cost_center", "42"}, {"label_user", "ada"}, {"team", "of the scrape"}};
+  EXPECT_TRUE(table.learn("kube_pod_labels", labels, 1));
+  samples::Holder pod;
+  pod.job = "w-0";
+  pod.name_space = "ml";
+  EXPECT_TRUE(table.complete(pod));
+  EXPECT_EQ(pod.team, "42");
+  EXPECT_EQ(pod.user, "");
+  const auto wanted = table.wanted_labels();
+  EXPECT_EQ(std::count(wanted.begin(), wanted.end(), "label_cost_center"), 1);
+  EXPECT_EQ(std::count(wanted.begin(), wanted.end(), "label_team"), 0);
 }
 
 TEST(Owners, read_names_that_prometheus_relabelled) {

@@ -134,6 +134,8 @@ class LiveFleet {
   std::optional<units::Instant> oldest_open() const;
 
   void set_jobs(jobs::JobTable jobs) { jobs_ = std::move(jobs); }
+  // What became known of a holder after its samples came.
+  void complete_holder(samples::HolderId id, const samples::Holder& facts) { holders_.complete(id, facts); }
 
   std::size_t gpu_count() const { return gpus_.size(); }
   std::size_t label_set_count() const { return bindings_.size(); }

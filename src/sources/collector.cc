@@ -71,7 +71,9 @@ void merge_scrapes(samples::GpuTimeline& into, samples::GpuTimeline&& from) {
 
 Collector::Collector(const jobs::LabelRules& rules, jobs::HolderTable& holders,
                      samples::QualityLog& quality)
-    : rules_(rules), holders_(holders), quality_(quality) {}
+    : rules_(rules), holders_(holders), quality_(quality) {
+  owners_.use_names_of(rules);
+}
 
 Collector::BindingId Collector::bind(std::span<const jobs::LabelView> labels, std::string_view scope) {
   Binding binding;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 
 #include "sources/pushdown.h"
 
@@ -76,9 +75,9 @@ class Asking {
   const std::function<void(PrometheusProgress)>& progress_;
 };
 
-std::string joined(std::span<const std::string_view> names) {
+std::string joined(const std::vector<std::string>& names) {
   std::string out;
-  for (const std::string_view name : names) out += (out.empty() ? "" : ",") + std::string(name);
+  for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
   return out;
 }
 
@@ -88,22 +87,18 @@ base::Status ask_pod_owners(PrometheusClient& client, std::vector<PodName> pods,
                             const std::function<void(PrometheusProgress)>& progress) {
   constexpr const char* kOwnerLabels = "owner_kind,owner_name,owner_is_controller";
   Asking asking(client, window, owners, progress);
-  NamesBySpace names, unowned, replica_sets, batch_jobs;
+  NamesBySpace names, replica_sets, batch_jobs;
   for (const PodName& pod : pods) names[pod.name_space].insert(pod.pod);
   FLOPSIGHT_RETURN_IF_ERROR(asking.ask({"kube_pod_owner", "pod", kOwnerLabels}, names));
   for (const PodName& pod : pods) {
     const auto owner = owners.owner_of(pod.name_space, pod.pod);
-    if (!owner) {
-      unowned[pod.name_space].insert(pod.pod);
-    } else if (owner->kind == "ReplicaSet") {
-      replica_sets[pod.name_space].insert(owner->name);
-    } else if (owner->kind == "Job") {
-      batch_jobs[pod.name_space].insert(owner->name);
-    }
+    if (!owner) continue;
+    if (owner->kind == "ReplicaSet") replica_sets[pod.name_space].insert(owner->name);
+    if (owner->kind == "Job") batch_jobs[pod.name_space].insert(owner->name);
   }
   FLOPSIGHT_RETURN_IF_ERROR(asking.ask({"kube_replicaset_owner", "replicaset", kOwnerLabels}, replica_sets));
   FLOPSIGHT_RETURN_IF_ERROR(asking.ask({"kube_job_owner", "job_name", kOwnerLabels}, batch_jobs));
-  return asking.ask({"kube_pod_labels", "pod", joined(jobs::OwnerTable::operator_labels())}, unowned);
+  return asking.ask({"kube_pod_labels", "pod", joined(owners.wanted_labels())}, names);
 }
 
 }  // namespace flopsight::sources

@@ -61,8 +61,10 @@ base::Status roll_source(const ReportArguments& a, const ReportSettings& setting
 }
 
 samples::Holder SourceResult::group_of(const samples::Holder& holder) const {
+  samples::Holder named = holder;
+  owners.complete(named);
   return jobs::Grouping().group_of(
-      holder, [&](const std::string& name_space, const std::string& pod) { return owners.owner_of(name_space, pod); });
+      named, [&](const std::string& name_space, const std::string& pod) { return owners.owner_of(name_space, pod); });
 }
 
 }  // namespace flopsight::app

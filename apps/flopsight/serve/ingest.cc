@@ -215,7 +215,9 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
 };
 
 Ingest::Ingest(IngestOptions options, const jobs::LabelRules& rules)
-    : options_(std::move(options)), rules_(rules) {}
+    : options_(std::move(options)), rules_(rules) {
+  owners_.use_names_of(rules);
+}
 Ingest::~Ingest() = default;
 
 base::Result<std::unique_ptr<Ingest>> Ingest::open(IngestOptions options, const jobs::LabelRules& rules) {

@@ -199,7 +199,8 @@ bool Ingest::maintain(units::Instant now) {
 void Ingest::set_jobs(std::vector<jobs::JobRecord> records) {
   const std::scoped_lock guard(fleet_mutex_);
   for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
-    const samples::Holder& holder = fleet_->holders().at(id);
+    samples::Holder holder = fleet_->holders().at(id);
+    if (owners_.complete(holder)) fleet_->complete_holder(id, holder);
     const auto end = owners_.ended(holder.name_space, holder.job);
     if (!end) continue;
     jobs::JobRecord record;
