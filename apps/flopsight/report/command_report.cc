@@ -64,11 +64,12 @@ base::Status add_findings(const std::string& folder, units::Window window, analy
 }
 
 // From what `flopsight serve` or `flopsight import` stored; also while the service runs.
-Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window) {
+Result<analysis::Report> report_store(const ReportArguments& a, const ReportSettings& settings, units::Window window, const Env& env) {
   // What schedulers told is beside the rollups, where it was told.
   std::unique_ptr<store::Reader> stored;
   std::unique_ptr<JobService> jobs;
   FLOPSIGHT_RETURN_IF_ERROR(open_folder(a.store_path, stored, jobs));
+  if (jobs != nullptr) jobs->use_clock(env.now);
   AnswerSettings answers;
   answers.fleet = settings.fleet;
   answers.prices = settings.prices;
@@ -103,7 +104,7 @@ int run_report(const ReportArguments& a, const Env& env) {
     return fail({base::ErrorCode::kInvalid, "the window ends before it starts"}, env);
   }
   if (!a.store_path.empty()) {
-    const auto stored = report_store(a, settings, *window);
+    const auto stored = report_store(a, settings, *window, env);
     if (!stored.ok()) return fail(stored.error(), env);
     print(*stored, a, env);
     return kExitDone;

@@ -27,10 +27,11 @@ Result<analysis::ModelTable> read_targets(const std::string& text) {
 }
 
 Result<analysis::WasteAccount> of_store(const WasteArguments& a, const ReportSettings& settings, analysis::ModelTable targets,
-                                        units::Window window, samples::QualityLog& quality) {
+                                        units::Window window, samples::QualityLog& quality, const Env& env) {
   std::unique_ptr<store::Reader> stored;
   std::unique_ptr<JobService> jobs;
   FLOPSIGHT_RETURN_IF_ERROR(open_folder(a.report.store_path, stored, jobs));
+  if (jobs != nullptr) jobs->use_clock(env.now);
   AnswerSettings answers;
   answers.fleet = settings.fleet;
   answers.prices = settings.prices;
@@ -99,7 +100,7 @@ int run_waste(const WasteArguments& a, const Env& env) {
   settings.fleet.integrate.window = window;
   samples::QualityLog quality;
   const auto account = a.report.store_path.empty() ? of_source(a, settings, std::move(targets).value(), window, env, quality)
-                                                   : of_store(a, settings, std::move(targets).value(), *window, quality);
+                                                   : of_store(a, settings, std::move(targets).value(), *window, quality, env);
   if (!account.ok()) return fail(account.error());
   switch (a.format) {
     case WasteFormat::kTable: env.out << views::waste_table(*account); break;

@@ -208,6 +208,7 @@ class Service {
     for (const std::string& note : ingest_->take_notes()) say(env_, note);
     FLOPSIGHT_ASSIGN_OR_RETURN(jobs_, JobService::open(loaded_.config.store, false));
     jobs_->use_rules(loaded_.rules);
+    jobs_->use_clock(env_.now);
     late_ = std::make_unique<LateJobs>(*jobs_);
     if (!jobs_->book().damage().empty()) say(env_, jobs_->book().damage());
     for (const std::string& mistake : loaded_.model_mistakes) say(env_, mistake);

@@ -107,6 +107,31 @@ TEST_F(KnownJobs, pods_of_one_owner_are_one_job_now_and_after_a_restart) {
   }
 }
 
+TEST_F(KnownJobs, labels_of_pods_say_user_and_team_also_when_they_come_after_the_samples) {
+  run("llama-worker-0", {0, 1}, 0, 900);
+  flush();
+  Message message;
+  message.add("kube_pod_labels", {{"namespace", "a"}, {"pod", "llama-worker-0"}, {"label_team", "vision"}, {"label_user", "ada"}}, 1, 900);
+  ASSERT_EQ(write(message).status, 204);
+  run("llama-worker-0", {0, 1}, 915, 1'800);
+  attribute();
+  flush(true);
+  const auto job = show("llama-worker-0@a");
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(job->holder.user, "ada");
+  EXPECT_EQ(job->holder.team, "vision");
+  EXPECT_THAT(ids(), ElementsAre("llama-worker-0@a")) << "one job, before and after";
+}
+
+TEST_F(KnownJobs, of_the_future_nothing_is_counted_as_held) {
+  tell(R"([{"id": 7, "cluster": "c1", "hosts": "n9", "gpus": "0-1", "start": ")" + units::to_rfc3339(after(0)) + R"(", "end": "9999-12-31T23:59:59Z"},
+           {"id": 8, "cluster": "c1", "state": "RUNNING", "hosts": "n8", "gpus": "0-1", "start": ")" + units::to_rfc3339(after(0)) + R"("}])");
+  jobs_->use_clock([] { return after(1'800); });
+  const auto jobs = list(kEverybody, {after(0), after(360'000)});
+  ASSERT_EQ(jobs.size(), 2U);
+  for (const analysis::JobAnswer& job : jobs) EXPECT_NEAR(*job.summary.gpu_hours_allocated, 1, 1e-9) << job.id;
+}
+
 TEST_F(KnownJobs, patterns_make_one_job_of_names_and_the_fleet_adds_up) {
   settings_.grouping = std::make_shared<const jobs::Grouping>(std::move(jobs::Grouping::parse({"^(.*)-[0-9]+$"})).value());
   run("train-0", {0}, 0, 600);

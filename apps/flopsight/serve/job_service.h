@@ -31,6 +31,9 @@ class JobService {
  public:
   static base::Result<std::unique_ptr<JobService>> open(const std::string& folder, bool read_only);
 
+  // Held time is counted up to now by this clock: of the future nobody knows. Without one, up to the end of the window.
+  void use_clock(std::function<units::Instant()> now) { now_ = std::move(now); }
+
   // Durable when it returns.
   base::Result<store::JobBook::Put> tell(std::span<const schedulers::Job> jobs, units::Instant now);
   // How many GPUs hosts have, which places jobs that hold whole hosts.
@@ -111,6 +114,7 @@ class JobService {
 
   std::unique_ptr<store::JobBook> book_;
   const jobs::LabelRules* rules_ = nullptr;
+  std::function<units::Instant()> now_;
   mutable std::mutex mutex_;
   std::map<std::string, units::Instant> listed_;  // by cluster
   schedulers::HostGpus gpus_of_host_;
