@@ -180,6 +180,7 @@ units::Window window_of(const JobsArguments& a, const Env& env) {
 int run_list(const JobsArguments& a, const Env& env) {
   OpenedJobs opened;
   if (const base::Status status = open_jobs(a.store, opened); !status.ok()) return fail(status.error(), env);
+  if (opened.service) opened.service->use_clock(env.now);
   const units::Window window = window_of(a, env);
   samples::QualityLog quality;
   const auto page =
@@ -192,6 +193,8 @@ int run_list(const JobsArguments& a, const Env& env) {
   }
   if (a.json) {
     env.out << views::jobs_json({window, opened.settings.simulated, quality.entries()}, page->jobs, next);
+  } else if (a.csv) {
+    env.out << views::jobs_csv(page->jobs, opened.settings.simulated);
   } else {
     env.out << views::jobs_table(page->jobs);
   }
@@ -201,6 +204,7 @@ int run_list(const JobsArguments& a, const Env& env) {
 int run_show(const JobsArguments& a, const Env& env) {
   OpenedJobs opened;
   if (const base::Status status = open_jobs(a.store, opened); !status.ok()) return fail(status.error(), env);
+  if (opened.service) opened.service->use_clock(env.now);
   const units::Window window = window_of(a, env);
   samples::QualityLog quality;
   auto job = answer_known_job(*opened.store, opened.service.get(), opened.settings, a.id, window, everybody(), quality);

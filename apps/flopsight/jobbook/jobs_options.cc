@@ -17,9 +17,9 @@ void add_window(CLI::App& app, JobsTexts& t) {
 
 void add_jobs(CLI::App& app, JobsArguments& a, JobsTexts& t) {
   app.require_subcommand(1, 1);
-  const auto common = [&](CLI::App& one) {
+  const auto common = [&](CLI::App& one, const char* formats = "table|json") {
     one.add_option("--store", a.store, "folder of the store")->capture_default_str();
-    one.add_option("--format", t.format, "table|json")->capture_default_str();
+    one.add_option("--format", t.format, formats)->capture_default_str();
   };
   CLI::App* import = app.add_subcommand("import", "jobs from files of a scheduler into the store");
   common(*import);
@@ -30,7 +30,7 @@ void add_jobs(CLI::App& app, JobsArguments& a, JobsTexts& t) {
   import->add_option("--zone", a.zone, "time zone of times without an offset, e.g. Europe/Paris");
   import->add_flag("--dry-run", a.dry_run, "read and print, keep nothing");
   CLI::App* list = app.add_subcommand("list", "jobs of a window: what they held, their OFU, and the MFU they report");
-  common(*list);
+  common(*list, "table|json|csv");
   add_window(*list, t);
   list->add_option("--limit", a.limit, "at most so many")->capture_default_str()->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   CLI::App* show = app.add_subcommand("show", "one job");
@@ -43,8 +43,10 @@ std::optional<std::string> set_jobs(const CLI::App& app, JobsArguments& a, const
   a.action = app.got_subcommand("import") ? JobsArguments::Action::kImport
              : app.got_subcommand("list") ? JobsArguments::Action::kList
                                           : JobsArguments::Action::kShow;
-  if (t.format != "table" && t.format != "json") return "--format " + t.format + ": expected table or json";
+  const bool is_list = a.action == JobsArguments::Action::kList;
   a.json = t.format == "json";
+  a.csv = is_list && t.format == "csv";
+  if (t.format != "table" && !a.json && !a.csv) return "--format " + t.format + (is_list ? ": expected table, json or csv" : ": expected table or json");
   if (!t.start.empty() && !(a.start = units::parse_instant(t.start))) return "--start " + t.start + kInstant;
   if (!t.end.empty() && !(a.end = units::parse_instant(t.end))) return "--end " + t.end + kInstant;
   if (!t.since.empty() && !(a.since = units::parse_duration(t.since))) {

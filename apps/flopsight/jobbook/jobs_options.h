@@ -22,6 +22,7 @@ struct JobsArguments {
   std::string zone;  // of times without an offset; empty: none is known
   bool dry_run = false;
   bool json = false;
+  bool csv = false;  // of a list
   std::string id;
   std::optional<units::Instant> start;
   std::optional<units::Instant> end;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/csv.h"
 #include "test_support.h"
 #include "wire/gzip.h"
 
@@ -36,6 +37,35 @@ TEST(Jobs, a_dry_run_prints_and_keeps_nothing) {
   EXPECT_THAT(answer.out, HasSubstr("job"));
   EXPECT_THAT(answer.out, HasSubstr("state"));
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/s"));
+}
+
+TEST(Jobs, a_list_as_csv_has_the_keys_of_the_json_and_no_formulas) {
+  const test::TempFolder folder;
+  const std::string store = folder.path() + "/s";
+  const std::string told = folder.write("told.json", R"([{"id": 7, "cluster": "c1", "name": "=1+1", "user": "ann", "hosts": "n1", "gpus": "0-3", "start": ")" +
+                                                         units::to_rfc3339({test::kStartMilliseconds}) + R"("}, {"id": 8, "cluster": "c1", "hosts": "n2", "start": ")" +
+                                                         units::to_rfc3339({test::kStartMilliseconds}) + R"("}])");
+  ASSERT_EQ(run_program({"jobs", "import", "--store", store, told}).exit_code, 0);
+  const test::Answer answer = run_program({"jobs", "list", "--store", store, "--format", "csv"});
+  ASSERT_EQ(answer.exit_code, 0) << answer.err;
+  const auto table = base::parse_csv(answer.out);
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  ASSERT_EQ(table->rows.size(), 2U);
+  const auto cell = [&](std::size_t row, const char* column) { return table->rows[row].fields.at(static_cast<std::size_t>(table->column(column))); };
+  EXPECT_EQ(cell(0, "id"), "7@c1");
+  EXPECT_EQ(cell(0, "name"), "'=1+1");
+  EXPECT_EQ(cell(0, "user"), "ann");
+  EXPECT_EQ(cell(0, "gpu_count"), "4");
+  EXPECT_EQ(cell(0, "gpu_hours_allocated"), "8");
+  EXPECT_EQ(cell(0, "gpu_hours_unmeasured"), "8");
+  EXPECT_EQ(cell(0, "ofu_ratio"), "");
+  EXPECT_EQ(cell(0, "simulated"), "false");
+  // Nobody said how many it held.
+  EXPECT_EQ(cell(1, "gpu_count"), "");
+  EXPECT_EQ(cell(1, "gpu_hours_allocated"), "");
+  const test::Answer show = run_program({"jobs", "show", "--store", store, "--format", "csv", "7@c1"});
+  EXPECT_EQ(show.exit_code, 2);
+  EXPECT_EQ(show.err, "flopsight jobs: --format csv: expected table or json\n");
 }
 
 TEST(Jobs, files_of_three_kinds_are_told_apart) {
@@ -174,7 +204,7 @@ TEST(Jobs, mistakes_get_one_line) {
       {{"jobs", "import", "--dry-run", odd}, "odd.txt"},
       {{"jobs", "import", "--zone", "Nowhere/Never", odd}, "--zone"},
       {{"jobs", "list", "--store", folder.path() + "/none"}, "none: no store there, expected the folder of flopsight serve or flopsight import"},
-      {{"jobs", "list", "--format", "xml"}, "--format xml: expected table or json"},
+      {{"jobs", "list", "--format", "xml"}, "--format xml: expected table, json or csv"},
       {{"jobs", "list", "--since", "soon"}, "--since soon: expected a duration"}};
   for (const auto& [arguments, message] : cases) {
     const test::Answer answer = run_program(arguments);
