@@ -127,7 +127,7 @@ Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
     job.holder.team = run.account;
     // Tellings that differ in a start are still one job, which holds its GPUs once.
     const units::Instant from = std::max({run.start, window.start, is_first ? run.start : job.last});
-    const double held_seconds = (std::min(end, until) - from).value;
+    const double held_seconds = (std::min(end, window.end) - from).value;
     job.last = std::max(job.last, end);
     job.is_mig = job.is_mig || run.is_mig;
     job.gpu_count_max = std::max(job.gpu_count_max, run.gpu_count.value_or(0));

@@ -11,6 +11,7 @@ namespace {
 
 // Of a book that cannot be written, so many jobs' steps wait in memory.
 constexpr std::size_t kUnkeptMax = 200'000;
+constexpr std::size_t kNotesMax = 100;  // until they are taken
 
 bool asks_slurm(const ServeConfig& c) { return c.slurm_commands || !c.slurm_rest_url.empty(); }
 
@@ -96,16 +97,23 @@ Telling::~Telling() {
 
 void Telling::take(const SlurmTelling& told, const ServeConfig& config) {
   const units::Instant now = now_();
+  std::string ambiguous;
   const base::Status kept = [&]() -> base::Status {
     FLOPSIGHT_RETURN_IF_ERROR(jobs_.tell_nodes(told.nodes, now));
     const auto put = jobs_.tell(told.jobs, now);
     if (!put.ok()) return put.error();
+    if (put->ambiguous > 0) {
+      ambiguous = "Slurm: " + std::to_string(put->ambiguous) + " runs without a cluster are counted apart, since several clusters have that id and start (" +
+                  put->first_ambiguous + "); slurm.cluster says whose they are";
+    }
     // Of what was not listed for a few polls, the scheduler knows no more.
     if (told.is_whole) jobs_.listed(config.slurm_cluster, now - units::Seconds(4 * config.slurm_interval.value + 60));
     return {};
   }();
   const std::scoped_lock lock(mutex_);
   trouble_ = kept.ok() ? "" : kept.error().message;
+  // Only of runs that are new in the book, so each is said once.
+  if (!ambiguous.empty() && slurm_notes_.size() < kNotesMax) slurm_notes_.push_back(std::move(ambiguous));
 }
 
 void Telling::keep_reported(units::Instant now) {
@@ -139,6 +147,8 @@ std::vector<std::string> Telling::take_notes() {
     const SlurmHealth health = slurm_->health();
     const std::scoped_lock lock(mutex_);
     slurm = health.failures_in_a_row > 0 ? health.last_error : trouble_;
+    for (std::string& note : slurm_notes_) notes_.push_back(std::move(note));
+    slurm_notes_.clear();
   }
   if (slurm != slurm_trouble_) notes_.push_back(slurm.empty() ? "Slurm answers again" : "Slurm: " + slurm);
   slurm_trouble_ = slurm;

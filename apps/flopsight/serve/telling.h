@@ -55,6 +55,7 @@ class Telling {
 
   mutable std::mutex mutex_;  // before those of the logs' and of Slurm's; not held where these are stopped
   std::string trouble_;       // of what Slurm told last
+  std::vector<std::string> slurm_notes_;
   std::unique_ptr<LogReading> logs_;
   std::unique_ptr<SlurmPoller> slurm_;
 };
