@@ -95,6 +95,24 @@ TEST(HttpClient, reads_chunked_gzip_and_deflate_bodies) {
   }
 }
 
+TEST(HttpClient, chunks_that_say_to_be_larger_than_anything_are_errors_and_nothing_is_waited_for) {
+  // Of 63 and 64 bits, of more than 64, and less than nothing.
+  for (const char* size : {"7fffffffffffffff", "ffffffffffffffff", "10000000000000000", "fffffffffffffffffffffffff", "-1", "x"}) {
+    TestHttpServer server([&](const TestRequest&) {
+      TestReply reply = text(kThreeLines);
+      reply.chunked = true;
+      reply.chunk_size = size;
+      reply.drop_after = 200;
+      return reply;
+    });
+    HttpOptions options;
+    options.retries = 0;
+    auto client = HttpClient::create(options);
+    ASSERT_TRUE(client.ok());
+    EXPECT_FALSE(client->send(get(server.url("/"))).ok()) << size;
+  }
+}
+
 TEST(HttpClient, posts_a_form_body_with_zeros_in_it) {
   TestHttpServer server([](const TestRequest& request) { return text(request.body); });
   const std::string body("query=up\0&x=1", 13);

@@ -110,6 +110,9 @@ TEST(HttpServerLimits, a_chunked_body_at_its_limit_is_read_and_one_byte_more_is_
   RawClient huge(server->port());
   EXPECT_EQ(huge.ask(request_text("POST /", chunked, "ffffffffffffffff\r\nabcdefghijk")).status,
             413);
+  // As a later chunk, which a sum of sizes would take for a step back.
+  RawClient later(server->port());
+  EXPECT_EQ(later.ask(request_text("POST /", chunked, "6\r\nabcdef\r\nffffffffffffffff\r\nabcdefghijk")).status, 413);
 }
 
 TEST(HttpServerLimits, bodies_in_flight_together_have_a_limit) {

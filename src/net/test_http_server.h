@@ -47,6 +47,7 @@ struct TestReply {
   std::optional<std::size_t> drop_after = {};  // close after this many bytes, head included
   std::optional<std::size_t> hold_after =
       {};  // send no more, keep the connection open till the end
+  std::string chunk_size = {};  // said of each chunk in place of its own, in hexadecimal
 };
 
 class TestHttpServer {
@@ -167,8 +168,8 @@ class TestHttpServer {
     constexpr std::size_t kChunk = 7;
     for (std::size_t at = 0; at < reply.body.size(); at += kChunk) {
       const std::string chunk = reply.body.substr(at, kChunk);
-      bytes +=
-          std::to_string(chunk.size()) + "\r\n" + chunk + "\r\n";  // below 10, so hexadecimal too
+      // Below 10, so hexadecimal too.
+      bytes += (reply.chunk_size.empty() ? std::to_string(chunk.size()) : reply.chunk_size) + "\r\n" + chunk + "\r\n";
     }
     return bytes + "0\r\n\r\n";
   }

@@ -18,6 +18,9 @@ std::optional<int> digits(std::string_view text, std::size_t at, std::size_t cou
   return value;
 }
 
+// Unix seconds.
+constexpr std::int64_t kYear0 = -62'167'219'200, kYear10000 = 253'402'300'800;
+
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -28,7 +31,7 @@ std::optional<double> number(std::string_view text) {
 std::optional<Instant> parse_unix_seconds(std::string_view text) {
   const auto value = number(text);
   // Beyond the year 9999 it is surely milliseconds given for seconds.
-  if (!value || !(std::abs(*value) < 253402300800.0)) return std::nullopt;
+  if (!value || !(*value >= static_cast<double>(kYear0) && *value < static_cast<double>(kYear10000))) return std::nullopt;
   return Instant{static_cast<std::int64_t>(std::llround(*value * 1000.0))};
 }
 
@@ -95,6 +98,8 @@ std::optional<Instant> parse_instant(std::string_view text) {
   const std::int64_t seconds_since_epoch =
       sys_days{date}.time_since_epoch().count() * std::int64_t{86400} + *h * 3600 + *mi * 60 + *s -
       *offset * std::int64_t{60};
+  // An offset may lead out of the years that RFC 3339 can write.
+  if (seconds_since_epoch < kYear0 || seconds_since_epoch >= kYear10000) return std::nullopt;
   return Instant{seconds_since_epoch * 1000 + milliseconds_part};
 }
 

@@ -41,6 +41,17 @@ TEST(Time, times_that_are_ambiguous_or_impossible_are_refused) {
   }
 }
 
+TEST(Time, years_are_those_that_can_be_written_again) {
+  for (const char* good : {"9999-12-31T23:59:59.999Z", "0000-01-01T00:00:00Z", "253402300799", "-62167219200", "9999-12-31T22:59:59-01:00"}) {
+    const auto instant = parse_instant(good);
+    ASSERT_TRUE(instant) << good;
+    EXPECT_EQ(parse_instant(to_rfc3339(*instant)), instant) << good;
+  }
+  for (const char* bad : {"9999-12-31T23:59:59-00:01", "0000-01-01T00:00:00+00:01", "253402300800", "-62167219201"}) {
+    EXPECT_EQ(parse_instant(bad), std::nullopt) << bad;
+  }
+}
+
 TEST(Time, durations_are_sums_of_number_and_unit) {
   EXPECT_EQ(parse_duration("90s"), Seconds(90));
   EXPECT_EQ(parse_duration("1h30m"), Seconds(5400));
