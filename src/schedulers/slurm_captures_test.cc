@@ -219,6 +219,31 @@ TEST(SlurmCaptures, a_requeued_job_is_a_new_start_of_the_same_id) {
   EXPECT_EQ(with_id(json, "3").het_job_id, 2U);
 }
 
+TEST(SlurmCaptures, scontrol_tells_the_second_start_of_a_requeued_job_and_which_gpus_it_has_now) {
+  const Parsed parsed = read("slurm-22.05-scontrol-jobs-requeued.txt", &utc());
+  EXPECT_EQ(parsed.problem_count, 0U);
+  ASSERT_EQ(parsed.jobs.size(), 9U);
+  const Job& again = with_id(parsed, "1");
+  EXPECT_EQ(again.name, "two words");
+  EXPECT_EQ(again.restart_count, 1U);
+  EXPECT_EQ(again.start, at(1'795'993'974));
+  EXPECT_FALSE(again.end);
+  EXPECT_EQ(again.gpu_count, 2U);
+  EXPECT_EQ(again.allocations, (std::vector<Allocation>{{{"n1"}, {"0", "1"}, 2U}}));
+  EXPECT_EQ(with_id(parsed, "2").allocations, (std::vector<Allocation>{{{"n1"}, {"2"}, 1U}}));
+  EXPECT_EQ(with_id(parsed, "3").het_job_id, 2U);
+  EXPECT_EQ(with_id(parsed, "3").het_offset, 1U);
+  EXPECT_EQ(with_id(parsed, "3").gpu_count, 0U);
+  for (const auto& [id, task] : {std::pair{"6", 0U}, {"7", 1U}, {"4", 2U}}) {
+    EXPECT_EQ(with_id(parsed, id).array_job_id, 4U);
+    EXPECT_EQ(with_id(parsed, id).array_task_id, task);
+    EXPECT_EQ(with_id(parsed, id).end, at(1'795'993'805));
+  }
+  EXPECT_TRUE(with_id(parsed, "5").is_mig());
+  EXPECT_EQ(with_id(parsed, "9").name, "pipe|name");
+  EXPECT_EQ(with_id(parsed, "9").allocations, (std::vector<Allocation>{{{"n2"}, {"0", "1", "2", "3"}, 4U}}));
+}
+
 TEST(SlurmCaptures, slurmrestd_gives_running_jobs_an_end_that_is_none) {
   const Parsed parsed = read("slurm-22.05-slurmrestd-db-jobs.json");
   ASSERT_EQ(parsed.jobs.size(), 9U);
