@@ -39,7 +39,7 @@ bool is_recurrent(const Layer& layer) { return layer.recurrence.has_value(); }
 bool is_mamba(const Layer& layer) {
   return is_recurrent(layer) && (layer.recurrence->kind == Recurrence::kMamba1 || layer.recurrence->kind == Recurrence::kMamba2);
 }
-bool is_kimi_delta(const Layer& layer) { return layer.kind == LayerKind::kKimiDeltaAttention; }
+bool is_kimi_delta_or_lightning(const Layer& layer) { return layer.kind == LayerKind::kKimiDeltaAttention || layer.kind == LayerKind::kLinearAttention; }
 bool is_encoder(const Layer& layer) { return layer.section == Section::kEncoder; }
 bool is_moe(const Layer& layer) { return layer.kind == LayerKind::kMoe; }
 
@@ -107,7 +107,7 @@ std::optional<CountingRules> megatron_bridge_rules(const Model& model) {
 }
 
 ConventionCost megatron_like(const Model& model, const Workload& workload, const CountingRules& rules) {
-  for (const Layer* layer : {layer_with(model, is_kimi_delta), layer_with(model, is_encoder)}) {
+  for (const Layer* layer : {layer_with(model, is_kimi_delta_or_lightning), layer_with(model, is_encoder)}) {
     if (layer != nullptr) return no_formula("Megatron-LM", *layer);
   }
   return by_rules(model, workload, rules);
@@ -172,7 +172,7 @@ ConventionCost nemo_before_2025_08(const Model& model, const Workload& workload)
 // --- others that walk over layers --------------------------------------------------------------------
 
 std::optional<CountingRules> maxtext_rules(const Model& model) {
-  if (layer_with(model, is_mamba) != nullptr || layer_with(model, is_kimi_delta) != nullptr || layer_with(model, is_encoder) != nullptr) return std::nullopt;
+  if (layer_with(model, is_mamba) != nullptr || layer_with(model, is_kimi_delta_or_lightning) != nullptr || layer_with(model, is_encoder) != nullptr) return std::nullopt;
   CountingRules rules;
   rules.causal = CausalRule::kHalf;
   rules.count_shared_gate = false;
@@ -187,7 +187,7 @@ std::optional<CountingRules> maxtext_full_rules(const Model& model) {
 }
 
 ConventionCost maxtext_like(const Model& model, const Workload& workload, const std::optional<CountingRules>& rules) {
-  for (const Layer* layer : {layer_with(model, is_mamba), layer_with(model, is_kimi_delta), layer_with(model, is_encoder)}) {
+  for (const Layer* layer : {layer_with(model, is_mamba), layer_with(model, is_kimi_delta_or_lightning), layer_with(model, is_encoder)}) {
     if (layer != nullptr) return no_formula("MaxText", *layer);
   }
   return by_rules(model, {workload.sequence, 0}, *rules);

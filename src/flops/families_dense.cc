@@ -96,6 +96,14 @@ void read_internlm2(Keys& keys, Builder& builder) {
   add_blocks(builder, d, same_masks(builder.model.shape.blocks));
 }
 
+void read_internlm3(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  keys.off({"bias", "qkv_bias"});
+  add_blocks(builder, {}, same_masks(builder.model.shape.blocks));
+}
+
 void read_baichuan(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   builder.model.assumptions.clear();  // the family has no grouped queries
@@ -163,6 +171,29 @@ void read_olmo(Keys& keys, Builder& builder) {
 void read_granite(Keys& keys, Builder& builder) {
   keys.known({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
   read_llama(keys, builder);
+}
+
+void read_ernie4_5(Keys& keys, Builder& builder) {
+  read_shape(keys, builder, {0, true});
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act"});
+  Dense d;
+  d.bias_qkv = d.bias_out = d.bias_mlp = keys.flag_or("use_bias", false);
+  add_blocks(builder, d, same_masks(builder.model.shape.blocks));
+}
+
+// Norms behind the sub-layers. Which blocks have windows is said by layer_types; "LLLG" alone leaves the last block open.
+void read_exaone4(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  read_intermediate(keys, builder);
+  keys.known({"hidden_act", "sliding_window_pattern"});
+  const std::uint64_t blocks = builder.model.shape.blocks;
+  const std::uint64_t window = keys.count_or("sliding_window", 0);
+  const std::vector<std::string> types = read_layer_types(keys, blocks);
+  if (types.empty() && window > 0) keys.wrong("layer_types", "a list of the attention of each block, as there is a sliding_window");
+  Dense d;
+  d.query_key_norm = Dense::QueryKeyNorm::kHead;
+  add_blocks(builder, d, types.empty() ? same_masks(blocks) : masks_of_types(keys, types, window, 0));
 }
 
 void read_smollm3(Keys& keys, Builder& builder) {

@@ -88,11 +88,13 @@ void read_t5(Keys& keys, Builder& builder) {
   both.decoder.blocks = keys.count_or("num_decoder_layers", e.blocks, kBlocksMax);
   const std::string projection = keys.text_or("feed_forward_proj", "relu");
   both.gated = projection.starts_with("gated-");
-  keys.known({"dense_act_fn", "is_gated_act", "is_encoder_decoder", "n_positions", "relative_attention_max_distance"});
+  keys.known({"dense_act_fn", "is_gated_act", "is_encoder_decoder", "relative_attention_max_distance"});
   const std::uint64_t buckets = keys.count_or("relative_attention_num_buckets", 32);
   describe(builder, both);
   Shape& s = builder.model.shape;
   s.vocab_size = keys.count("vocab_size");
+  // Positions are relative and have no end; the first T5 say for how many they were trained.
+  s.positions_max = keys.count_or("n_positions", 0);
   s.tied = keys.flag_or("tie_word_embeddings", true);
   add_embedding(builder);
   builder.add(bias_table(buckets * e.heads), Section::kEncoder);  // of the first block, used by all

@@ -131,6 +131,42 @@ void read_qwen3_next(Keys& keys, Builder& builder) {
   add_prediction(keys, builder, {attention_layer(a), feed_forward}, "mtp_num_hidden_layers");
 }
 
+// MiniMax-01 (arXiv 2501.08313): softmax attention in the blocks that attn_type_list or layer_types names, lightning attention in the others,
+// experts in all.
+void read_minimax_01(Keys& keys, Builder& builder) {
+  read_shape(keys, builder);
+  Shape& s = builder.model.shape;
+  keys.known({"hidden_act", "router_jitter_noise", "postnorm", "rotary_dim", "shared_moe_mode", "block_size", "layernorm_full_attention_alpha",
+              "layernorm_full_attention_beta", "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta", "layernorm_mlp_alpha", "layernorm_mlp_beta",
+              "full_attn_alpha_factor", "full_attn_beta_factor", "linear_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor",
+              "sliding_window"});
+  if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
+  if (keys.count_or("shared_intermediate_size", 0, kSizeMax, 0) != 0) keys.wrong("shared_intermediate_size", "0: no shared expert");
+  MoeShape moe;
+  moe.hidden = s.hidden_size;
+  moe.experts = keys.count("num_local_experts", kExpertsMax);
+  moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
+  moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
+  moe.norms = {1, s.hidden_size};
+  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most num_local_experts " + std::to_string(moe.experts));
+  std::vector<std::string> types = read_layer_types(keys, s.blocks);
+  const std::vector<std::uint64_t> list = keys.counts("attn_type_list", kBlocksMax);
+  if (types.empty()) {
+    if (list.size() != s.blocks) keys.fail(keys.path("attn_type_list") + ": " + std::to_string(list.size()) + " entries, expected num_hidden_layers " + std::to_string(s.blocks));
+    for (const std::uint64_t type : list) {
+      if (type > 1) keys.wrong("attn_type_list", "0, lightning attention, or 1, softmax attention, in each place");
+      types.emplace_back(type == 1 ? "full_attention" : "linear_attention");
+    }
+  }
+  masks_of_types(keys, types, 0, 0);  // no other type
+  add_embedding(builder);
+  for (const std::string& type : types) {
+    builder.add(type == "linear_attention" ? lightning_attention_layer({s.hidden_size, s.heads, s.head_dim, {1, s.hidden_size}}) : attention_layer(attention_of(s, {}, 1)));
+    builder.add(moe_layer(moe));
+  }
+  add_head(builder);
+}
+
 void read_nemotron_h(Keys& keys, Builder& builder) {
   const std::string pattern = nemotron_pattern(keys, "hybrid_override_pattern", "layers_block_type");
   read_shape(keys, builder, {keys.count_or("attention_head_dim", 0), false});

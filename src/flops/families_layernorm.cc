@@ -37,7 +37,8 @@ void add_blocks(Builder& builder, const Norming& n, const std::vector<MaskOfBloc
 
 }  // namespace
 
-// OPT (arXiv 2205.01068): two more learned positions than max_position_embeddings.
+// OPT (arXiv 2205.01068): two more learned positions than max_position_embeddings. The one of 350M has its norms behind the sub-layers, none
+// at the end, and an embedding of another width with a matrix into the stream and one out of it.
 void read_opt(Keys& keys, Builder& builder) {
   Shape& s = builder.model.shape;
   s.hidden_size = keys.count("hidden_size");
@@ -48,18 +49,20 @@ void read_opt(Keys& keys, Builder& builder) {
   s.positions_max = keys.count("max_position_embeddings");
   s.tied = keys.flag_or("tie_word_embeddings", true);
   keys.known({"activation_function", "init_std", "dropout", "activation_dropout", "num_key_value_heads"});
-  if (keys.count_or("word_embed_proj_dim", s.hidden_size) != s.hidden_size) {
-    keys.wrong("word_embed_proj_dim", "hidden_size " + std::to_string(s.hidden_size) + ": embeddings of another width are not counted");
-  }
-  if (!keys.flag_or("do_layer_norm_before", true)) keys.wrong("do_layer_norm_before", "true: norms behind the sub-layers are not counted");
+  const std::uint64_t width = keys.count_or("word_embed_proj_dim", s.hidden_size);
+  const bool norm_at_end = keys.flag_or("do_layer_norm_before", true) && !keys.flag_or("_remove_final_layer_norm", false);
   if (!keys.flag_or("layer_norm_elementwise_affine", true)) keys.wrong("layer_norm_elementwise_affine", "true");
-  if (keys.flag_or("_remove_final_layer_norm", false)) keys.wrong("_remove_final_layer_norm", "false");
   split_width(keys, "num_attention_heads", s);
   Norming n;
   n.bias_qkv = n.bias_out = n.bias_mlp = keys.flag_or("enable_bias", true);
-  add_embedding(builder, s.positions_max + 2);
+  Layer embedding = embedding_layer(s.vocab_size, width);
+  embedding.vectors.push_back({Extra::kPositionEmbedding, (s.positions_max + 2) * s.hidden_size});
+  builder.add(embedding);
+  if (width != s.hidden_size) builder.add(linear_layer(width, s.hidden_size, {}));
   add_blocks(builder, n, same_masks(s.blocks));
-  add_head(builder, n.vectors_each);
+  if (norm_at_end) builder.add(norm_layer({1, s.hidden_size, 2}));
+  if (width != s.hidden_size) builder.add(linear_layer(s.hidden_size, width, {}));
+  builder.add(head_layer(width, s.vocab_size, s.tied, {}));
 }
 
 // BLOOM (arXiv 2211.05100): a norm behind the embedding, ALiBi in place of positions.

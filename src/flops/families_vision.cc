@@ -116,6 +116,28 @@ void read_qwen3_vision(Keys& keys, Builder& builder) {
                                      std::to_string(positions) + " patches of " + std::to_string(patch) + " x " + std::to_string(patch) + " pixels (num_position_embeddings)"};
 }
 
+// Qwen2-VL: no learned positions, full attention, a norm before the merger. Its hidden_size is the language model's.
+void read_qwen2_vision(Keys& keys, Builder& builder) {
+  Tower t;
+  t.hidden = keys.count_or_class("embed_dim", 1280);
+  t.blocks = keys.count_or_class("depth", 32, kBlocksMax);
+  t.heads = keys.count_or_class("num_heads", 16);
+  if (t.hidden % t.heads != 0) keys.wrong("num_heads", "a divisor of embed_dim " + std::to_string(t.hidden));
+  t.head_dim = std::max<std::uint64_t>(1, t.hidden / t.heads);
+  t.intermediate = keys.count_or_class("mlp_ratio", 4, 1024) * t.hidden;
+  keys.known({"hidden_act", "spatial_patch_size", "in_channels", "in_chans"});
+  const std::uint64_t patch = keys.count(keys.spelling({"patch_size", "spatial_patch_size"}), 4096), frames = keys.count_or("temporal_patch_size", 2, 64);
+  const std::uint64_t pixels = keys.count_or(keys.spelling({"in_chans", "in_channels"}), 3, 64) * patch * patch * frames;
+  const std::uint64_t side = keys.count_or("spatial_merge_size", 2, 64);
+  const std::uint64_t out = keys.count("hidden_size");
+  check_out(keys, "hidden_size", out, builder);
+  builder.add(patch_layer(pixels, t.hidden, false, 0), Section::kVision);
+  add_blocks(builder, t);
+  builder.add(merger(t.hidden, out, side * side, 2 * t.hidden), Section::kVision);
+  const std::uint64_t patches = 4096 / (side * side) * side * side;
+  builder.model.vision = VisionInput{patches, patches / (side * side), "4096 patches (the configuration names no size)"};
+}
+
 // Qwen2.5-VL: no learned positions, gated feed-forward, windows but in a few blocks.
 void read_qwen25_vision(Keys& keys, Builder& builder) {
   Tower t;  // the published configurations leave out what is as in Qwen2_5_VLVisionConfig of the transformers library
@@ -213,6 +235,26 @@ void read_siglip_vision(Keys& keys, Keys& outer, Builder& builder) {
   builder.model.vision = VisionInput{patches, tokens, pixels_text(g.image, "image_size")};
 }
 
+// Pixtral's (arXiv 2410.07073), as Mistral 3 joins it: RMSNorm, no biases, rotary positions; a norm, a merger of 2 x 2 patches, and two matrices.
+void read_pixtral_vision(Keys& keys, Keys& outer, Builder& builder) {
+  Tower t = read_tower(keys, "num_hidden_layers", "num_attention_heads");
+  t.head_dim = keys.count_or("head_dim", t.head_dim);
+  t.gated = true;
+  t.bias = false;
+  t.vectors_each = 1;
+  keys.known({"rope_theta"});
+  const Grid g = read_grid(keys);
+  const std::uint64_t side = outer.count_or("spatial_merge_size", 2, 64);
+  const std::uint64_t merged = side * side, hidden = builder.model.shape.hidden_size;
+  builder.add(patch_layer(g.pixels, t.hidden, false, 0), Section::kVision);
+  builder.add(norm_layer({1, t.hidden, 1}), Section::kVision);
+  add_blocks(builder, t);
+  builder.add(projector_layer({{{t.hidden * merged, t.hidden}}, merged, false, t.hidden}), Section::kVision);
+  builder.add(projector_layer({{{t.hidden, hidden}, {hidden, hidden}}, merged, outer.flag_or("multimodal_projector_bias", false), 0}), Section::kVision);
+  const std::uint64_t patches = g.side * g.side / merged * merged;
+  builder.model.vision = VisionInput{patches, patches / merged, pixels_text(g.image, "image_size")};
+}
+
 void read_llama4_vision(Keys& keys, Builder& builder) {
   const Tower t = read_tower(keys, "num_hidden_layers", "num_attention_heads");
   const Grid g = read_grid(keys);
@@ -276,6 +318,8 @@ void read_vit(Keys& keys, Builder& builder) {
 bool read_vision(Keys& keys, Keys& outer, std::string_view model_type, Builder& builder) {
   if (model_type == "qwen3_vl" || model_type == "qwen3_vl_moe" || model_type == "qwen3_5" || model_type == "qwen3_5_moe") {
     read_qwen3_vision(keys, builder);
+  } else if (model_type == "qwen2_vl") {
+    read_qwen2_vision(keys, builder);
   } else if (model_type == "qwen2_5_vl") {
     read_qwen25_vision(keys, builder);
   } else if (model_type == "gemma4_vision") {
@@ -286,6 +330,8 @@ bool read_vision(Keys& keys, Keys& outer, std::string_view model_type, Builder& 
     read_siglip_vision(keys, outer, builder);
   } else if (model_type == "llama4_vision_model") {
     read_llama4_vision(keys, builder);
+  } else if (model_type == "pixtral") {
+    read_pixtral_vision(keys, outer, builder);
   } else if (model_type == "moonvit") {
     read_moonvit(keys, builder);
   } else if (model_type == "vit") {

@@ -89,11 +89,11 @@ TEST(HfConfig, what_is_not_known_is_refused_by_name) {
   for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text), said);
 }
 
-TEST(HfConfig, of_mistral3_the_text_is_counted_where_its_tower_is_left_out) {
+TEST(HfConfig, of_a_tower_that_is_not_known_the_text_is_counted_where_it_is_left_out) {
   const std::string config = "{\"model_type\": \"mistral3\", \"image_token_index\": 10, \"multimodal_projector_bias\": false, \"projector_hidden_act\": \"gelu\", "
                              "\"spatial_merge_size\": 2, \"vision_feature_layer\": -1, \"text_config\": " + config_text("made--Mistral-Small-24B") +
-                             ", \"vision_config\": {\"model_type\": \"pixtral\", \"hidden_size\": 1024}}";
-  EXPECT_EQ(refusal(config), "vision_config.model_type pixtral is not known; --ignore-key vision_config counts the text without its tower");
+                             ", \"vision_config\": {\"model_type\": \"resnet\", \"hidden_size\": 1024}}";
+  EXPECT_EQ(refusal(config), "vision_config.model_type resnet is not known; --ignore-key vision_config counts the text without its tower");
   const auto text = read_hf_config(config, {{"vision_config"}});
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_EQ(count_parameters(*text).total, 23'572'403'200U);
@@ -101,8 +101,8 @@ TEST(HfConfig, of_mistral3_the_text_is_counted_where_its_tower_is_left_out) {
 
 TEST(HfConfig, what_the_layernorm_families_cannot_count_is_refused_by_name) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {with("made--OPT-125M", "word_embed_proj_dim", "512"), "word_embed_proj_dim: found 512, expected hidden_size 768: embeddings of another width are not counted"},
-      {with("made--OPT-125M", "do_layer_norm_before", "false"), "do_layer_norm_before: found false, expected true: norms behind the sub-layers are not counted"},
+      {with("made--OPT-125M", "word_embed_proj_dim", "0"), "word_embed_proj_dim: found 0, expected a whole number from 1 to 16777216"},
+      {with("made--OPT-125M", "layer_norm_elementwise_affine", "false"), "layer_norm_elementwise_affine: found false, expected true"},
       {with("made--Falcon-40B", "num_kv_heads", "7"), "num_kv_heads: found 7, expected a divisor of num_attention_heads 128"},
       {with("made--BERT-base", "position_embedding_type", "\"relative_key\""), "position_embedding_type: found \"relative_key\", expected absolute"},
       {with("made--Phi-2", "qk_layernorm", "true"), "qk_layernorm: found true, expected false"},
@@ -112,6 +112,35 @@ TEST(HfConfig, what_the_layernorm_families_cannot_count_is_refused_by_name) {
       {with("made--ChatGLM3-6B", "pre_seq_len", "128"), "pre_seq_len: found 128, expected null: prefix tuning is not counted"},
   };
   for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text), said);
+}
+
+TEST(HfConfig, what_later_families_cannot_count_is_refused_by_name) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {with("made--InternLM3-8B", "qkv_bias", "true"), "qkv_bias: found true, expected false"},
+      {with("made--MiniMax-Text-01", "attn_type_list", "[0, 1]"), "attn_type_list: 2 entries, expected num_hidden_layers 80"},
+      {with("made--MiniMax-Text-01", "shared_intermediate_size", "64"), "shared_intermediate_size: found 64, expected 0: no shared expert"},
+      {with("made--MiniMax-Text-01", "num_experts_per_tok", "33"), "num_experts_per_tok: found 33, expected at most num_local_experts 32"},
+      {with("made--EXAONE-4.0-32B", "layer_types", ""), "layer_types: not there, expected a list of the attention of each block, as there is a sliding_window"},
+      {with("made--Falcon-H1-0.5B", "mamba_d_ssm", "1535"), "mamba_d_ssm: found 1535, expected mamba_n_heads * mamba_d_head 1536"},
+      {with("made--Granite-4.0-H-Tiny", "layer_types", "[\"mamba\"]"), "layer_types: 1 entries, expected num_hidden_layers 40"},
+      {with("made--Qwen2-VL-7B", "vision_config.hidden_size", "1280"), "vision_config.hidden_size: found 1280, expected hidden_size of the language model 3584"},
+  };
+  for (const auto& [text, said] : cases) EXPECT_EQ(refusal(text), said);
+}
+
+// The library's own format of MiniMax-01 says the same in words.
+TEST(HfConfig, minimax_in_the_librarys_own_format_counts_the_same) {
+  std::string types;
+  for (int i = 1; i <= 80; ++i) types += std::string(i == 1 ? "" : ", ") + (i % 8 == 0 ? "\"full_attention\"" : "\"linear_attention\"");
+  std::string text = with("made--MiniMax-Text-01", "attn_type_list", "");
+  const auto model = read_hf_config(text.replace(text.find("minimax_text_01"), 15, "minimax").insert(1, "\"layer_types\": [" + types + "], \"block_size\": 256, "));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(count_parameters(*model).total, count_parameters(model_of("made--MiniMax-Text-01")).total);
+}
+
+TEST(HfConfig, the_first_t5_says_how_long_its_sequences_were) {
+  EXPECT_EQ(model_of("made--T5-small").shape.positions_max, 512U);
+  EXPECT_EQ(read_hf_config(with("made--T5-small", "n_positions", ""))->shape.positions_max, 0U);
 }
 
 TEST(HfConfig, all_keys_that_are_not_known_are_named_at_once) {

@@ -121,6 +121,7 @@ struct Vector {
 enum class LayerKind : std::uint8_t {
   kEmbedding, kAttention, kWindowAttention, kChunkedAttention, kLatentAttention, kSparseLatentAttention, kCrossAttention,
   kMlp, kMoe, kMamba1, kMamba2, kGatedDeltaNet, kKimiDeltaAttention, kLinear, kNorm, kHead, kPrediction, kPatchEmbedding, kProjector, kPerLayerInput,
+  kLinearAttention,
 };
 std::string_view layer_kind_name(LayerKind kind);
 

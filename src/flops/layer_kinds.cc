@@ -62,10 +62,10 @@ LayerKind attention_kind(Mask mask) {
 }  // namespace
 
 std::string_view layer_kind_name(LayerKind kind) {
-  constexpr std::array<std::string_view, 20> kNames = {
+  constexpr std::array<std::string_view, 21> kNames = {
       "embedding", "attention", "window_attention", "chunked_attention", "latent_attention", "sparse_latent_attention",
       "cross_attention", "mlp", "moe", "mamba1", "mamba2", "gated_delta_net", "kimi_delta_attention", "linear", "norm",
-      "lm_head", "mtp_projection", "patch_embedding", "projector", "per_layer_input"};
+      "lm_head", "mtp_projection", "patch_embedding", "projector", "per_layer_input", "linear_attention"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -183,7 +183,7 @@ Layer mamba2_layer(const Mamba2Shape& s) {
   if (s.bias) extra(layer, Extra::kBias, in + s.hidden);
   extra(layer, Extra::kConvolution, channels * (s.conv_kernel + (s.conv_bias ? 1 : 0)));
   extra(layer, Extra::kState, 3 * s.heads);  // A, D, dt bias
-  extra(layer, Extra::kNorm, d);             // gated norm before the output
+  if (s.gated_norm) extra(layer, Extra::kNorm, d);
   norms(layer, s.norms);
   layer.recurrence = RecurrentCore{Recurrence::kMamba2, d, s.state, s.groups, s.heads, s.chunk, s.conv_kernel, channels};
   return layer;
@@ -238,9 +238,21 @@ Layer kimi_delta_layer(const DeltaNetShape& s) {
   return layer;
 }
 
-Layer linear_layer(std::uint64_t hidden, Norms n) {
+Layer lightning_attention_layer(const LightningAttentionShape& s) {
+  Layer layer = once(LayerKind::kLinearAttention);
+  const std::uint64_t width = s.heads * s.head_dim;
+  layer.matmuls.push_back(matmul(Operation::kRecurrentIn, s.hidden, 3 * width, Split::kOutputs));  // q, k, v
+  layer.matmuls.push_back(matmul(Operation::kRecurrentGate, s.hidden, width, Split::kOutputs));
+  layer.matmuls.push_back(matmul(Operation::kRecurrentOut, width, s.hidden, Split::kInputs));
+  extra(layer, Extra::kNorm, width);  // before the gate; the decay of each head is no parameter
+  norms(layer, s.norms);
+  layer.recurrence = RecurrentCore{Recurrence::kLinearAttention, width, s.head_dim, 1, s.heads, 0, 0, 0};
+  return layer;
+}
+
+Layer linear_layer(std::uint64_t in, std::uint64_t out, Norms n) {
   Layer layer = once(LayerKind::kLinear);
-  layer.matmuls.push_back(matmul(Operation::kLinearReplacement, hidden, hidden, Split::kOutputs));
+  layer.matmuls.push_back(matmul(Operation::kLinearReplacement, in, out, Split::kOutputs));
   norms(layer, n);
   return layer;
 }

@@ -96,6 +96,7 @@ struct Mamba2Shape {
   std::uint64_t chunk = 0;
   bool bias = false;
   bool conv_bias = true;
+  bool gated_norm = true;  // before the output; without it the gate alone is there
   Norms norms;
 };
 Layer mamba2_layer(const Mamba2Shape& shape);
@@ -127,8 +128,18 @@ Layer gated_delta_net_layer(const DeltaNetShape& shape);
 // Kimi delta attention: gates per channel from two low-rank projections. key_heads = value_heads, key_dim = value_dim.
 Layer kimi_delta_layer(const DeltaNetShape& shape);
 
-// One matrix in the place of a block.
-Layer linear_layer(std::uint64_t hidden, Norms norms);
+// Linear attention with a fixed decay for each head, a norm and an output gate (MiniMax-01, arXiv 2501.08313).
+struct LightningAttentionShape {
+  std::uint64_t hidden = 0;
+  std::uint64_t heads = 0;
+  std::uint64_t head_dim = 0;
+  Norms norms;
+};
+Layer lightning_attention_layer(const LightningAttentionShape& shape);
+
+// One matrix, in the place of a block or between widths.
+Layer linear_layer(std::uint64_t in, std::uint64_t out, Norms norms);
+inline Layer linear_layer(std::uint64_t hidden, Norms norms) { return linear_layer(hidden, hidden, norms); }
 
 Layer embedding_layer(std::uint64_t vocab, std::uint64_t width, std::uint64_t positions = 0);
 Layer norm_layer(Norms norms);
