@@ -30,7 +30,11 @@ struct Reported {
   std::optional<units::Instant> last;
 };
 
-// Steps of one source.
+// Whether all steps that say anything are above the peak, and more than a few: then it is no step that was timed before its work was done,
+// but a wrong formula or peak, and what is claimed.
+bool all_above_peak(std::span<const training_logs::Step> steps);
+
+// Steps of one source. Those above the peak count where all are.
 Reported reported_of(std::string source, std::string format,
                      std::span<const training_logs::Step> steps);
 

@@ -36,6 +36,20 @@ TEST(Reported, are_medians_over_the_steps_that_count) {
   EXPECT_EQ(reported.last, units::Instant{2000});
 }
 
+TEST(Reported, above_the_peak_are_a_claim_where_all_are_and_not_where_a_few_begin_the_run) {
+  std::vector<Step> steps(6, step(1.33, 1316e12));
+  for (Step& one : steps) one.excluded = training_logs::Exclusion::kAbovePeak;
+  steps[0].excluded = training_logs::Exclusion::kWarmUp;
+  const Reported wrong = reported_of("log", "titan", steps);
+  EXPECT_EQ(wrong.mfu_ratio, 1.33);
+  EXPECT_EQ(wrong.steps_used, 5U);
+  EXPECT_EQ(wrong.steps_excluded, 1U);
+  steps[5].excluded.reset();
+  steps[5].mfu_ratio = 0.4;
+  EXPECT_EQ(reported_of("log", "titan", steps).mfu_ratio, 0.4);
+  EXPECT_EQ(reported_of("log", "titan", std::span(steps).subspan(1, 3)).steps_used, 0U) << "three may be the start alone";
+}
+
 TEST(Reported, have_no_implied_peak_where_the_mfu_is_zero) {
   const std::vector<Step> steps = {step(0, 400e12)};
   EXPECT_FALSE(reported_of("api", "api", steps).peak_flops_per_second_implied);

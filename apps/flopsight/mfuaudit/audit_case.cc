@@ -176,7 +176,6 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
                                             (log.nearest_miss ? "; nearest: line " + std::to_string(log.nearest_miss->line) + ", " + log.nearest_miss->why : "")};
     }
     FLOPSIGHT_RETURN_IF_ERROR(choose_run(a, path, log));
-    widen(log.steps, out.log_window);
     steps.insert(steps.end(), log.steps.begin(), log.steps.end());
     is_of_a_phase |= log.format == "verl";
     if (!log.runs.empty()) steps_of_runs += log.summary.steps_used;
@@ -186,6 +185,12 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
     if (!rates.samples_per_second) rates.samples_per_second = log.summary.samples_per_second;
     if (log.summary.implied_peak_printed && !out.claim.peak_flops_per_second) out.claim.peak_flops_per_second = log.summary.implied_peak_flops_per_second;
   }
+  if (analysis::all_above_peak(steps)) {
+    std::erase_if(steps, [](const Step& step) { return step.excluded != training_logs::Exclusion::kAbovePeak; });
+    for (Step& step : steps) step.excluded.reset();
+    out.assumptions.push_back("all steps of the log are above the peak: taken as what it claims, and not as steps that were timed before their work was done");
+  }
+  widen(steps, out.log_window);
   const analysis::Reported summary = analysis::reported_of("log", "", steps);
   out.claim.drift_ratio = drift_of(steps);
   out.claim.mfu_ratio = summary.mfu_ratio;

@@ -100,6 +100,56 @@ TEST(AuditCommand, vendor_cards_with_a_mistake) {
   EXPECT_TRUE(lists(halved, "latent_ignored"));
 }
 
+// Two hours: in the first the tensor pipes are busy 20 % of the time, in the second 40 %, at the reference clock; of the second is the log.
+TEST(AuditCommand, the_ofu_beside_a_log_is_that_of_the_time_of_its_steps) {
+  const TempFolder folder;
+  const std::string labels = test::h100("GPU-a", "n1", "0", "hpc_job=\"7\"");
+  std::vector<std::string> activity = test::times(240, "0.20"), second = test::times(240, "0.40");
+  activity.insert(activity.end(), second.begin(), second.end());
+  const std::string prom = folder.write("fleet.prom", test::series(test::kTensor, labels, 15, activity) + test::series(test::kClock, labels, 15, test::times(480, "1830")));
+  const std::string store = folder.path() + "/store";
+  ASSERT_EQ(run_program({"import", "--store", store, "--file", prom}).exit_code, 0);
+  std::string steps;
+  for (int step = 1; step <= 20; ++step) {
+    const units::Instant time{test::kStartMilliseconds + 3'600'000 + step * 170'000};
+    steps += "[" + units::to_rfc3339(time) + "] iteration " + std::to_string(step) + "/ 20 | elapsed time per iteration (ms): 170000.0 | MFU: 40.0% |\n";
+  }
+  const std::string log_of_second_hour = folder.write("train.log", steps);
+  const Arguments common = {"--config", config("made--Llama-3-8B"), "--precision", "bf16", "--seq-len", "4096", "--recompute", "none", "--store", store, "--job", "7"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return more;
+  };
+  const auto of_log = audit_of(with({"--log", log_of_second_hour}), 0);
+  EXPECT_NEAR(number(of_log, "ofu_ratio"), 0.4, 0.004);
+  EXPECT_EQ(text(of_log, "verdict"), "consistent");
+  // Also where the window that is asked for is another.
+  EXPECT_NEAR(number(audit_of(with({"--log", log_of_second_hour, "--since", "90m"}), 0), "ofu_ratio"), 0.4, 0.004);
+  // The same claim beside both hours is over-reported.
+  const auto of_both = audit_of(with({"--mfu", "40%"}), 1);
+  EXPECT_NEAR(number(of_both, "ofu_ratio"), 0.3, 0.003);
+  EXPECT_EQ(text(of_both, "verdict"), "over_reported");
+  // Without times it is the window's, which is said.
+  std::string undated = steps;
+  for (std::size_t at = undated.find('['); at != std::string::npos; at = undated.find('[')) undated.erase(at, undated.find(']', at) - at + 1);
+  const auto of_undated = audit_of(with({"--log", folder.write("undated.log", undated)}), 1);
+  EXPECT_NEAR(number(of_undated, "ofu_ratio"), 0.3, 0.003);
+  EXPECT_TRUE(says(of_undated, "assumptions", "OFU is that of the whole window"));
+}
+
+// 6 x all parameters of a mixture of experts: above 100 % in every step.
+TEST(AuditCommand, a_log_that_claims_the_impossible_throughout_is_judged) {
+  const TempFolder folder;
+  std::string steps;
+  for (int step = 1; step <= 20; ++step) steps += "step: " + std::to_string(step) + "  loss: 7.6  tps: 10,630  tflops: 1947.30  mfu: 196.90%\n";
+  const auto audit = audit_of({"--config", config("Qwen--Qwen3-30B-A3B"), "--precision", "bf16", "--seq-len", "8192", "--gpus", "64", "--recompute", "none", "--log",
+                               folder.write("train.log", steps)}, 1);
+  EXPECT_EQ(text(audit, "verdict"), "over_reported");
+  EXPECT_NEAR(number(audit, "reported.mfu_ratio"), 1.969, 1e-3);
+  EXPECT_TRUE(lists(audit, "all_experts_counted"));
+  EXPECT_TRUE(says(audit, "assumptions", "all steps of the log are above the peak"));
+}
+
 TEST(AuditCommand, a_log_without_a_claim_still_gives_its_mfu) {
   const auto out = audit_of({"--config", config("made--Llama-3.1-405B"), "--log", log("mlperf-v5.0-nvidia-eos-64xH100node-llama31_405b.txt"), "--gpus", "512", "--precision", "fp8"}, 0);
   EXPECT_EQ(text(out, "verdict"), "undecided");

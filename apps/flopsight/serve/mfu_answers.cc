@@ -101,7 +101,8 @@ base::Result<MfuAnswer> answer_mfu(store::Reader& reader, JobService& jobs, cons
     std::vector<samples::Holder> holders = {found->holder};
     holders.insert(holders.end(), tellers.begin(), tellers.end());
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<analysis::Reported> reported, jobs.reported_of(without_copies(std::move(holders)), window));
-    if (!reported || !reported->mfu_ratio) {
+    // What cannot be is for audits, and would drown what can.
+    if (!reported || !reported->mfu_ratio || *reported->mfu_ratio > 1) {
       ++answer.jobs_without_mfu;
       continue;
     }
