@@ -37,7 +37,9 @@ def kubernetes():
                                              "owner_name": "web", "owner_is_controller": "true"}),
             always("kube_job_owner", {"namespace": NAMESPACE, "job_name": "sweep-1", "owner_kind": "JobSet", "owner_name": "sweep",
                                       "owner_is_controller": "true"}),
-            always("kube_pod_labels", {"namespace": NAMESPACE, "pod": "ray-head-1", "label_ray_io_cluster": "raycluster"})]
+            always("kube_pod_labels", {"namespace": NAMESPACE, "pod": "ray-head-1", "label_ray_io_cluster": "raycluster"}),
+            always("kube_pod_labels", {"namespace": NAMESPACE, "pod": "llama-worker-0", "label_team": "vision", "label_user": "ada"}),
+            always("kube_pod_labels", {"namespace": NAMESPACE, "pod": "llama-worker-1", "label_team": "vision", "label_user": "ada"})]
 
 
 def fleet():
@@ -62,6 +64,8 @@ class JobsOnOneServer:
                 for job, pods in (("llama", PODS[:2]), ("web", PODS[2:4]), ("alone", ["alone"])):
                     hours = sum(truth.truth[pod]["allocated"] for pod in pods) / 3600
                     self.assertAlmostEqual(jobs[job]["gpu_hours_allocated"], hours, delta=0.04, msg=(route, job))
+            teams = groups_by(report(self, "--prometheus", server.url, *window(), "--by", "team"), "team")
+            self.assertEqual(teams["vision"]["gpu_count"], 2)
             host = report(self, "--prometheus", server.url, *window(), "--by", "host")
             self.assertEqual(set(groups_by(host, "host")), {"n1"})
 
