@@ -94,9 +94,11 @@ schedulers::Job JobService::with_life(store::ToldJob told) const {
   return job;
 }
 
+units::Instant JobService::until(units::Window window) const { return now_ ? std::min(window.end, now_()) : window.end; }
+
 units::Instant JobService::end_of(const store::RunRow& run, units::Window window) const {
   if (!run.end && is_gone(run.cluster, run.told)) return std::max(run.told, run.start);
-  return run.end.value_or(now_ ? std::min(window.end, now_()) : window.end);
+  return run.end.value_or(until(window));
 }
 
 Status JobService::for_held_hosts(units::Window window, const std::function<bool(const std::string&, const std::string&)>& wants,
@@ -127,7 +129,7 @@ Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
     job.holder.team = run.account;
     // Tellings that differ in a start are still one job, which holds its GPUs once.
     const units::Instant from = std::max({run.start, window.start, is_first ? run.start : job.last});
-    const double held_seconds = (std::min(end, window.end) - from).value;
+    const double held_seconds = (std::min(end, until(window)) - from).value;
     job.last = std::max(job.last, end);
     job.is_mig = job.is_mig || run.is_mig;
     job.gpu_count_max = std::max(job.gpu_count_max, run.gpu_count.value_or(0));

@@ -108,6 +108,7 @@ class JobService {
  private:
   explicit JobService(std::unique_ptr<store::JobBook> book) : book_(std::move(book)) {}
   base::Status load();
+  units::Instant until(units::Window window) const;  // its end, or now
   units::Instant end_of(const store::RunRow& run, units::Window window) const;  // mutex_ held
   bool is_gone(const std::string& cluster, units::Instant told) const;  // mutex_ held
   schedulers::Job with_life(store::ToldJob told) const;                 // mutex_ held
