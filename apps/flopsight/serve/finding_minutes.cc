@@ -17,16 +17,16 @@ using store::GpuCell;
 constexpr std::int64_t kMinuteMilliseconds = 60'000;
 constexpr std::int64_t kUnseenMillisecondsMax = 86'400'000;
 
-std::uint32_t number_of(std::unordered_map<std::string, std::uint32_t>& numbers, const std::string& name) {
-  return numbers.emplace(name, static_cast<std::uint32_t>(numbers.size())).first->second;
+}  // namespace
+
+std::uint32_t MinuteReader::number_of(Numbers& numbers, const std::string& name) {
+  return numbers.emplace(base::hash128(name), static_cast<std::uint32_t>(numbers.size())).first->second;
 }
 
-std::optional<std::uint32_t> find_number(const std::unordered_map<std::string, std::uint32_t>& numbers, const std::string& name) {
-  const auto at = numbers.find(name);
+std::optional<std::uint32_t> MinuteReader::find_number(const Numbers& numbers, const std::string& name) {
+  const auto at = numbers.find(base::hash128(name));
   return at == numbers.end() ? std::nullopt : std::optional(at->second);
 }
-
-}  // namespace
 
 std::optional<std::uint32_t> MinuteReader::gpu_number(const std::string& name) const { return find_number(gpu_numbers_, name); }
 std::optional<std::uint32_t> MinuteReader::job_number(const std::string& id) const { return find_number(job_numbers_, id); }
@@ -42,22 +42,23 @@ base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings&
   unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::GpuRecord> records, store.gpus(unknown));
   for (const store::GpuRecord& record : records) {
-    Gpu gpu;
-    gpu.is_mig = !record.identity.mig_instance.empty();
-    gpu.name = record.identity.uuid.empty() ? rollups::gpu_label(record.identity) : record.identity.uuid;
-    if (gpu.is_mig) gpu.name += "/" + record.identity.mig_instance;
-    gpu.host = record.identity.host;
-    gpu.model_raw = record.identity.model_raw;
-    const catalog::Device* device = settings.fleet.catalog->find(gpu.model_raw);
-    if (device != nullptr) gpu.model = device->model;
-    // A GPU whose host is not known has one to itself: two of them are not neighbours.
-    gpu.host_number = number_of(host_numbers_, gpu.host.empty() ? "\n" + gpu.name : gpu.host);
-    if (gpu.host_number >= host_names_.size()) host_names_.push_back(gpu.host);
-    const std::uint32_t number = number_of(gpu_numbers_, gpu.name);
+    const samples::GpuIdentity& identity = record.identity;
+    std::string name = identity.uuid.empty() ? rollups::gpu_label(identity) : identity.uuid;
+    if (!identity.mig_instance.empty()) name += "/" + identity.mig_instance;
+    const std::uint32_t number = number_of(gpu_numbers_, name);
     gpu_of_id_[record.id] = number;
     if (number < gpus_.size()) continue;
-    gpu_names_.push_back(gpu.name);
-    gpus_.push_back(std::move(gpu));
+    Gpu& gpu = gpus_.emplace_back();
+    gpu.is_mig = !identity.mig_instance.empty();
+    // A GPU whose host is not known has one to itself: two of them are not neighbours.
+    gpu.host = number_of(host_numbers_, identity.host.empty() ? "\n" + name : identity.host);
+    if (gpu.host >= host_names_.size()) host_names_.push_back(identity.host);
+    gpu.model = number_of(model_numbers_, identity.model_raw);
+    if (gpu.model >= models_.size()) {
+      const catalog::Device* device = settings.fleet.catalog->find(identity.model_raw);
+      models_.push_back({device != nullptr ? device->model : "", identity.model_raw});
+    }
+    gpu_names_.push_back(std::move(name));
   }
   return {};
 }
@@ -97,7 +98,7 @@ void MinuteReader::add_unseen(FleetMinute& minute, std::map<std::uint32_t, Cell>
     if (job == of_jobs.end()) continue;
     Cell nothing;
     nothing.absent(samples::AbsentReason::kNotSeen) = static_cast<std::int64_t>(kMinuteSeconds * 1e6);
-    unseen.push_back({number, gpu.host_number, gpu.is_mig, detect::point_of(nothing, minute.start)});
+    unseen.push_back({number, gpu.host, gpu.is_mig, detect::point_of(nothing, minute.start)});
     job->second.merge(nothing);
   }
   if (unseen.empty()) return;
@@ -105,11 +106,9 @@ void MinuteReader::add_unseen(FleetMinute& minute, std::map<std::uint32_t, Cell>
   std::sort(minute.gpus.begin(), minute.gpus.end(), [](const auto& a, const auto& b) { return a.gpu < b.gpu; });
 }
 
-FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
-  FleetMinute minute;
-  minute.start = cells.front().slot_start;
-  std::map<std::uint32_t, Cell> of_jobs;
-  std::map<std::uint32_t, std::vector<detect::GpuMinute>> gpus_of_jobs;
+void MinuteReader::add(Building& building, std::span<const GpuCell> cells) {
+  FleetMinute& minute = building.minute;
+  if (!cells.empty()) minute.start = cells.front().slot_start;
   for (std::size_t i = 0; i < cells.size();) {
     const auto number = gpu_of_id_[cells[i].gpu];
     std::size_t end = i;
@@ -118,7 +117,7 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
       Gpu& gpu = gpus_[*number];
       Cell whole = cells[i].cell;
       for (std::size_t k = i + 1; k < end; ++k) whole.merge(cells[k].cell);
-      minute.gpus.push_back({*number, gpu.host_number, gpu.is_mig, detect::point_of(whole, minute.start)});
+      minute.gpus.push_back({*number, gpu.host, gpu.is_mig, detect::point_of(whole, minute.start)});
       const bool was_held = gpu.is_held;
       const std::uint32_t before = gpu.job;
       gpu.has_job = end == i + 1 && cells[i].job != 0;
@@ -131,12 +130,12 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
         gpu.is_held = true;
         jobs_[job].seen_unix_milliseconds = minute.start.unix_milliseconds;
         see_member(job, cells[k].job, minute.start);
-        const auto [at, is_new] = of_jobs.try_emplace(job, cells[k].cell);
+        const auto [at, is_new] = building.jobs.try_emplace(job, cells[k].cell);
         if (!is_new) at->second.merge(cells[k].cell);
         // Pods of one group may share a GPU.
-        std::vector<detect::GpuMinute>& gpus = gpus_of_jobs[job];
+        std::vector<detect::GpuMinute>& gpus = building.gpus_of_jobs[job];
         if (!gpus.empty() && gpus.back().gpu == *number) gpus.pop_back();
-        gpus.push_back({*number, gpu.host_number, gpu.is_mig, detect::point_of(end == i + 1 ? whole : cells[k].cell, minute.start)});
+        gpus.push_back({*number, gpu.host, gpu.is_mig, detect::point_of(end == i + 1 ? whole : cells[k].cell, minute.start)});
       }
       const bool is_still_there = std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(i), cells.begin() + static_cast<std::ptrdiff_t>(end),
                                               [&](const GpuCell& cell) { return cell.job != 0 && *job_of_id_[cell.job] == before; });
@@ -144,11 +143,16 @@ FleetMinute MinuteReader::minute_of(std::span<const GpuCell> cells) {
     }
     i = end;
   }
-  std::sort(minute.gpus.begin(), minute.gpus.end(), [](const auto& a, const auto& b) { return a.gpu < b.gpu; });
-  add_unseen(minute, of_jobs);
-  for (auto& [job, cell] : of_jobs) {
-    std::vector<detect::GpuMinute>& gpus = gpus_of_jobs[job];
-    std::sort(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) { return a.gpu < b.gpu; });
+}
+
+FleetMinute MinuteReader::finish(Building& building) {
+  FleetMinute minute = std::move(building.minute);
+  const auto by_number = [](const auto& a, const auto& b) { return a.gpu < b.gpu; };
+  std::sort(minute.gpus.begin(), minute.gpus.end(), by_number);
+  add_unseen(minute, building.jobs);
+  for (auto& [job, cell] : building.jobs) {
+    std::vector<detect::GpuMinute>& gpus = building.gpus_of_jobs[job];
+    std::sort(gpus.begin(), gpus.end(), by_number);
     minute.jobs.push_back({job, detect::point_of(cell, minute.start), std::move(gpus)});
   }
   return minute;
@@ -202,15 +206,39 @@ std::vector<MinuteReader::Silence> MinuteReader::silent(units::Instant minute, i
 }
 
 Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const AnswerSettings& settings, units::Window window) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells, store.gpu_series({}, window, units::Seconds(kMinuteSeconds)));
-  FLOPSIGHT_RETURN_IF_ERROR(learn_gpus(store, settings, cells));
-  learn_jobs(store, settings, cells);
   std::vector<FleetMinute> out;
-  for (std::size_t i = 0; i < cells.size();) {
-    std::size_t end = i;
-    while (end < cells.size() && cells[end].slot_start == cells[i].slot_start) ++end;
-    out.push_back(minute_of(std::span(cells).subspan(i, end - i)));
-    i = end;
+  const auto cells_of = [&](const store::GpuChoice& choice, units::Window part) -> Result<std::vector<GpuCell>> {
+    FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<GpuCell> cells, store.gpu_series(choice, part, units::Seconds(kMinuteSeconds)));
+    FLOPSIGHT_RETURN_IF_ERROR(learn_gpus(store, settings, cells));
+    learn_jobs(store, settings, cells);
+    return cells;
+  };
+  std::vector<store::GpuId> present;
+  for (const auto& [gpu, seen] : store.present(window)) present.push_back(gpu);
+  if (present.size() <= gpus_at_once_) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells, cells_of({}, window));
+    for (std::size_t i = 0; i < cells.size();) {
+      std::size_t end = i;
+      while (end < cells.size() && cells[end].slot_start == cells[i].slot_start) ++end;
+      Building one;
+      add(one, std::span(cells).subspan(i, end - i));
+      out.push_back(finish(one));
+      i = end;
+    }
+    return out;
+  }
+  // One minute after another: what is known of a GPU is what was known before that minute.
+  const units::Seconds step(std::max(kMinuteSeconds, store.slot().value));
+  for (units::Instant start = window.start; start < window.end; start = start + step) {
+    Building one;
+    for (std::size_t i = 0; i < present.size(); i += gpus_at_once_) {
+      const auto first = present.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto last = present.begin() + static_cast<std::ptrdiff_t>(std::min(present.size(), i + gpus_at_once_));
+      FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells,
+                                 cells_of({std::nullopt, std::vector<store::GpuId>(first, last)}, {start, start + step}));
+      add(one, cells);
+    }
+    if (!one.minute.gpus.empty()) out.push_back(finish(one));
   }
   return out;
 }

@@ -14,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include <tsl/robin_map.h>
+
+#include "base/hash.h"
 #include "base/result.h"
 #include "detect/peers.h"
 #include "detect/suspects.h"
@@ -41,17 +44,18 @@ class MinuteReader {
   static constexpr int kMemberHours = 2;
 
   struct Gpu {
-    std::string name;  // UUID and MIG instance, or host and index
-    std::string host;
-    std::string model;      // canonical; empty: not in the catalogue
-    std::string model_raw;
-    std::uint32_t host_number = 0;
-    bool is_mig = false;
     // Of its last minute in which anything was known of it.
     std::int64_t seen_unix_milliseconds = 0;
+    std::uint32_t host = 0;   // number of host_names()
+    std::uint32_t model = 0;  // number of models()
     std::uint32_t job = 0;
+    bool is_mig = false;
     bool has_job = false;  // and one only
     bool is_held = false;  // by one or several
+  };
+  struct Model {
+    std::string name;  // canonical; empty: not in the catalogue
+    std::string raw;
   };
   // A pod of a job, or whatever else of the store is one job with others.
   struct Member {
@@ -75,7 +79,8 @@ class MinuteReader {
   };
 
   // `jobs` may be null, and is borrowed.
-  explicit MinuteReader(JobService* jobs) : jobs_service_(jobs) {}
+  // Cells of at most `gpus_at_once` GPUs are in memory at a time.
+  explicit MinuteReader(JobService* jobs, std::size_t gpus_at_once = 8'192) : jobs_service_(jobs), gpus_at_once_(gpus_at_once) {}
 
   // Minutes with anything in the window, ascending. The window has to be of whole minutes.
   base::Result<std::vector<FleetMinute>> read(store::Store& store, const AnswerSettings& settings, units::Window window);
@@ -91,23 +96,38 @@ class MinuteReader {
   std::vector<detect::LabelChange> changes(std::uint32_t job) const;
 
   const std::vector<Gpu>& gpus() const { return gpus_; }
+  const std::vector<Model>& models() const { return models_; }
   const std::vector<Job>& jobs() const { return jobs_; }
   // By name and by id; nothing for what no minute had yet.
   std::optional<std::uint32_t> gpu_number(const std::string& name) const;
   std::optional<std::uint32_t> job_number(const std::string& id) const;
+  // UUID and MIG instance, or host and index, by number.
   const std::vector<std::string>& gpu_names() const { return gpu_names_; }
   const std::vector<std::string>& host_names() const { return host_names_; }
 
  private:
   base::Status learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
   void learn_jobs(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
-  FleetMinute minute_of(std::span<const store::GpuCell> cells);
+  struct Building {
+    FleetMinute minute;
+    std::map<std::uint32_t, rollups::Cell> jobs;
+    std::map<std::uint32_t, std::vector<detect::GpuMinute>> gpus_of_jobs;
+  };
+  // All cells of some GPUs in one minute, by GPU.
+  void add(Building& building, std::span<const store::GpuCell> cells);
+  FleetMinute finish(Building& building);
   void see_member(std::uint32_t job, store::JobId member, units::Instant minute);
   void add_unseen(FleetMinute& minute, std::map<std::uint32_t, rollups::Cell>& of_jobs);
 
   JobService* jobs_service_;
-  std::unordered_map<std::string, std::uint32_t> gpu_numbers_, host_numbers_, job_numbers_;
+  std::size_t gpus_at_once_;
+  // Of 100,000 GPUs: names once, and what they are looked up by is a hash.
+  using Numbers = tsl::robin_map<base::Hash128, std::uint32_t, base::Hash128Hasher>;
+  static std::uint32_t number_of(Numbers& numbers, const std::string& name);
+  static std::optional<std::uint32_t> find_number(const Numbers& numbers, const std::string& name);
+  Numbers gpu_numbers_, host_numbers_, job_numbers_, model_numbers_;
   std::vector<Gpu> gpus_;
+  std::vector<Model> models_;
   std::vector<Job> jobs_;
   std::vector<std::string> gpu_names_, host_names_;
   std::vector<std::optional<std::uint32_t>> gpu_of_id_, job_of_id_;  // by the store's numbers

@@ -111,7 +111,7 @@ std::string FindingRounds::family_of(std::uint32_t job, const JobMinute& minute,
   if (runs.ok() && !runs->empty() && !runs->back().name.empty()) facts.name = runs->back().name;
   facts.user = known.holder.user;
   for (const detect::GpuMinute& gpu : minute.gpus) {
-    const std::string& model = reader_.gpus()[gpu.gpu].model;
+    const std::string& model = reader_.models()[reader_.gpus()[gpu.gpu].model].name;
     if (!model.empty() && std::find(facts.models.begin(), facts.models.end(), model) == facts.models.end()) facts.models.push_back(model);
   }
   std::sort(facts.models.begin(), facts.models.end());

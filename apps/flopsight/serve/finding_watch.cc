@@ -13,12 +13,12 @@ constexpr std::int64_t kForgetSoonMilliseconds = 3'600'000;
 constexpr std::int64_t kLevelEveryMilliseconds = 600'000;
 
 // The price of all of them where it is one, and their model where that is.
-void price(const std::vector<MinuteReader::Gpu>& known, const std::vector<std::uint32_t>& gpus, const AnswerSettings& settings, Sighting& sighting) {
+void price(const MinuteReader& known, const std::vector<std::uint32_t>& gpus, const AnswerSettings& settings, Sighting& sighting) {
   bool is_first = true;
   for (const std::uint32_t number : gpus) {
-    const MinuteReader::Gpu& gpu = known[number];
-    const auto usd = settings.prices.of(gpu.model, gpu.model_raw, sighting.record.holder.team);
-    const std::string& model = gpu.model.empty() ? gpu.model_raw : gpu.model;
+    const MinuteReader::Model& of = known.models()[known.gpus()[number].model];
+    const auto usd = settings.prices.of(of.name, of.raw, sighting.record.holder.team);
+    const std::string& model = of.name.empty() ? of.raw : of.name;
     if (is_first) {
       sighting.record.gpu_model = model;
       sighting.usd_per_gpu_hour = usd;
@@ -46,7 +46,7 @@ void FindingWatch::name_owner(const Finding& finding, findings::Record& record, 
   const std::vector<MinuteReader::Gpu>& all = names_.gpus();
   if (const auto gpu = names_.gpu_number(finding.gpu); !finding.gpu.empty() && gpu) {
     gpus = {*gpu};
-    record.host = all[*gpu].host;
+    record.host = names_.host_names()[all[*gpu].host];
   } else if (const auto host = gpus_of_host_.find(finding.host); !finding.host.empty() && host != gpus_of_host_.end()) {
     gpus = host->second;
   }
@@ -95,7 +95,7 @@ std::optional<Sighting> FindingWatch::sighting(const Finding& finding, units::In
   record.simulated = settings.simulated;
   std::vector<std::uint32_t> gpus;
   name_owner(finding, record, gpus);
-  price(names_.gpus(), gpus, settings, sighting);
+  price(names_, gpus, settings, sighting);
   return sighting;
 }
 
@@ -134,7 +134,7 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
   gpus_of_job_.clear();
   gpus_of_host_.clear();
   const std::vector<MinuteReader::Gpu>& all = names_.gpus();
-  for (const detect::GpuMinute& gpu : minute.gpus) gpus_of_host_[all[gpu.gpu].host].push_back(gpu.gpu);
+  for (const detect::GpuMinute& gpu : minute.gpus) gpus_of_host_[names_.host_names()[all[gpu.gpu].host]].push_back(gpu.gpu);
   const detect::SubjectNames subjects{names_.gpu_names(), names_.host_names()};
   faults_.add(minute.gpus);
   const std::vector<Finding> faults = faults_.findings(subjects);

@@ -39,7 +39,7 @@ Result<bool> SilentJobs::is_told(const MinuteReader::Silence& silence, units::In
 bool SilentJobs::has_hosts_down(const MinuteReader::Silence& silence, const std::set<std::string>& down, std::string& by) const {
   std::set<std::string> hosts;
   for (const std::uint32_t gpu : silence.gpus) {
-    const std::string& host = reader_.gpus()[gpu].host;
+    const std::string& host = reader_.host_names()[reader_.gpus()[gpu].host];
     if (!is_down(down, host)) return false;
     hosts.insert(host);
   }

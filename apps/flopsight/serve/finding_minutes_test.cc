@@ -1,0 +1,78 @@
+#include "serve/finding_minutes.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/test_routes.h"
+
+namespace flopsight::app {
+namespace {
+
+using test::after;
+using test::labels_of;
+using test::Message;
+
+// Six GPUs: three of one job, two of another, one of nobody; one of the first falls silent for a while in the middle.
+class Minutes : public testing::Test, public test::IngestHarness {
+ protected:
+  Minutes() {
+    base_.live.gap_attribution_max = units::Seconds(120);  // a longer silence has no cells
+    fresh("minutes");
+    for (int t = 0; t < 1'800; t += 15) {
+      Message message;
+      for (int n = 0; n < 6; ++n) {
+        if (n == 1 && t >= 600 && t < 900) continue;
+        message.gpu(labels_of(n, n < 3 ? "a" : n < 5 ? "b" : ""), 0.1 * (n + 1), t);
+      }
+      now_ = after(t);
+      EXPECT_EQ(write(message).status, 204);
+    }
+    flush(true);
+  }
+  // What was read, as text.
+  std::vector<std::string> read(MinuteReader& reader, int first_minute, int last_minute) {
+    AnswerSettings settings;
+    settings.fleet.catalog = &catalog_;
+    auto store = ingest_->store();
+    const std::int64_t begin = after(0).unix_milliseconds / 60'000 * 60'000;
+    const auto minutes = reader.read(*store, settings, {{begin + first_minute * 60'000}, {begin + last_minute * 60'000}});
+    std::vector<std::string> lines;
+    if (!minutes.ok()) return {minutes.error().message};
+    const auto gpu = [&](const detect::GpuMinute& one) {
+      return " " + reader.gpu_names()[one.gpu] + "@" + reader.host_names()[one.host] + "=" + std::to_string(one.point.measured_seconds) + "/" +
+             std::to_string(one.point.ofu_ratio.value_or(-1));
+    };
+    for (const FleetMinute& minute : *minutes) {
+      std::string line = std::to_string((minute.start.unix_milliseconds - begin) / 60'000) + ":";
+      for (const detect::GpuMinute& one : minute.gpus) line += gpu(one);
+      for (const JobMinute& job : minute.jobs) {
+        line += " | " + reader.jobs()[job.job].id;
+        for (const detect::GpuMinute& one : job.gpus) line += gpu(one);
+      }
+      lines.push_back(line);
+    }
+    return lines;
+  }
+};
+
+TEST_F(Minutes, read_in_pieces_of_any_size_they_are_the_same_also_those_of_a_gpu_that_falls_silent) {
+  MinuteReader whole(nullptr);
+  const std::vector<std::string> expected = read(whole, 0, 30);
+  ASSERT_EQ(expected.size(), 30U);
+  EXPECT_NE(expected[12].find("GPU-00000001"), std::string::npos) << "not seen, and so told: " << expected[12];
+  for (const std::size_t at_once : {1U, 2U, 4U, 5U}) {
+    MinuteReader pieces(nullptr, at_once);
+    EXPECT_EQ(read(pieces, 0, 30), expected) << at_once;
+    MinuteReader by_and_by(nullptr, at_once);
+    std::vector<std::string> lines;
+    for (int minute = 0; minute < 30; minute += 3) {
+      for (std::string& line : read(by_and_by, minute, minute + 3)) lines.push_back(std::move(line));
+    }
+    EXPECT_EQ(lines, expected) << at_once << " in several reads";
+  }
+  EXPECT_EQ(whole.models().size(), 1U);
+  EXPECT_TRUE(whole.gpu_number(whole.gpu_names()[3]).has_value());
+  EXPECT_FALSE(whole.gpu_number("GPU-nobody").has_value());
+}
+
+}  // namespace
+}  // namespace flopsight::app
