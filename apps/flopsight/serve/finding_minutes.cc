@@ -28,6 +28,22 @@ std::optional<std::uint32_t> MinuteReader::find_number(const Numbers& numbers, c
   return at == numbers.end() ? std::nullopt : std::optional(at->second);
 }
 
+std::vector<detect::GpuMinute> gpus_of(const FleetMinute& minute, const JobMinute& job) {
+  std::vector<detect::GpuMinute> gpus;
+  gpus.reserve(job.gpus.size());
+  auto shared = job.shared.begin();
+  auto at = minute.gpus.begin();
+  for (const std::uint32_t number : job.gpus) {
+    if (shared != job.shared.end() && shared->gpu == number) {
+      gpus.push_back(*shared++);
+      continue;
+    }
+    at = std::lower_bound(at, minute.gpus.end(), number, [](const detect::GpuMinute& gpu, std::uint32_t n) { return gpu.gpu < n; });
+    gpus.push_back(*at);
+  }
+  return gpus;
+}
+
 std::optional<std::uint32_t> MinuteReader::gpu_number(const std::string& name) const { return find_number(gpu_numbers_, name); }
 std::optional<std::uint32_t> MinuteReader::job_number(const std::string& id) const { return find_number(job_numbers_, id); }
 
@@ -88,18 +104,19 @@ void MinuteReader::learn_jobs(store::Store& store, const AnswerSettings& setting
   }
 }
 
-void MinuteReader::add_unseen(FleetMinute& minute, std::map<std::uint32_t, Cell>& of_jobs) {
+void MinuteReader::add_unseen(Building& building) {
+  FleetMinute& minute = building.minute;
   std::vector<detect::GpuMinute> unseen;
   for (std::uint32_t number = 0; number < gpus_.size(); ++number) {
     Gpu& gpu = gpus_[number];
     const std::int64_t silent_milliseconds = minute.start.unix_milliseconds - gpu.seen_unix_milliseconds;
     if (silent_milliseconds <= 0 || silent_milliseconds > kUnseenMillisecondsMax || !gpu.has_job) continue;
-    const auto job = of_jobs.find(gpu.job);
-    if (job == of_jobs.end()) continue;
+    const auto job = building.jobs.find(gpu.job);
+    if (job == building.jobs.end()) continue;
     Cell nothing;
     nothing.absent(samples::AbsentReason::kNotSeen) = static_cast<std::int64_t>(kMinuteSeconds * 1e6);
     unseen.push_back({number, gpu.host, gpu.is_mig, detect::point_of(nothing, minute.start)});
-    job->second.merge(nothing);
+    job->second.cell.merge(nothing);
   }
   if (unseen.empty()) return;
   minute.gpus.insert(minute.gpus.end(), unseen.begin(), unseen.end());
@@ -130,12 +147,14 @@ void MinuteReader::add(Building& building, std::span<const GpuCell> cells) {
         gpu.is_held = true;
         jobs_[job].seen_unix_milliseconds = minute.start.unix_milliseconds;
         see_member(job, cells[k].job, minute.start);
-        const auto [at, is_new] = building.jobs.try_emplace(job, cells[k].cell);
-        if (!is_new) at->second.merge(cells[k].cell);
+        Building::OfJob& of = building.jobs[job];
+        of.cell.merge(cells[k].cell);
         // Pods of one group may share a GPU.
-        std::vector<detect::GpuMinute>& gpus = building.gpus_of_jobs[job];
-        if (!gpus.empty() && gpus.back().gpu == *number) gpus.pop_back();
-        gpus.push_back({*number, gpu.host, gpu.is_mig, detect::point_of(end == i + 1 ? whole : cells[k].cell, minute.start)});
+        const bool is_there = !of.minute.gpus.empty() && of.minute.gpus.back() == *number;
+        if (!is_there) of.minute.gpus.push_back(*number);
+        if (end == i + 1) continue;
+        if (is_there) of.minute.shared.pop_back();
+        of.minute.shared.push_back({*number, gpu.host, gpu.is_mig, detect::point_of(cells[k].cell, minute.start)});
       }
       const bool is_still_there = std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(i), cells.begin() + static_cast<std::ptrdiff_t>(end),
                                               [&](const GpuCell& cell) { return cell.job != 0 && *job_of_id_[cell.job] == before; });
@@ -146,14 +165,16 @@ void MinuteReader::add(Building& building, std::span<const GpuCell> cells) {
 }
 
 FleetMinute MinuteReader::finish(Building& building) {
-  FleetMinute minute = std::move(building.minute);
   const auto by_number = [](const auto& a, const auto& b) { return a.gpu < b.gpu; };
-  std::sort(minute.gpus.begin(), minute.gpus.end(), by_number);
-  add_unseen(minute, building.jobs);
-  for (auto& [job, cell] : building.jobs) {
-    std::vector<detect::GpuMinute>& gpus = building.gpus_of_jobs[job];
-    std::sort(gpus.begin(), gpus.end(), by_number);
-    minute.jobs.push_back({job, detect::point_of(cell, minute.start), std::move(gpus)});
+  std::sort(building.minute.gpus.begin(), building.minute.gpus.end(), by_number);
+  add_unseen(building);
+  FleetMinute minute = std::move(building.minute);
+  for (auto& [job, of] : building.jobs) {
+    JobMinute& one = minute.jobs.emplace_back(std::move(of.minute));
+    one.job = job;
+    one.point = detect::point_of(of.cell, minute.start);
+    std::sort(one.gpus.begin(), one.gpus.end());
+    std::sort(one.shared.begin(), one.shared.end(), by_number);
   }
   return minute;
 }
@@ -231,6 +252,7 @@ Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const A
   const units::Seconds step(std::max(kMinuteSeconds, store.slot().value));
   for (units::Instant start = window.start; start < window.end; start = start + step) {
     Building one;
+    one.minute.gpus.reserve(present.size());
     for (std::size_t i = 0; i < present.size(); i += gpus_at_once_) {
       const auto first = present.begin() + static_cast<std::ptrdiff_t>(i);
       const auto last = present.begin() + static_cast<std::ptrdiff_t>(std::min(present.size(), i + gpus_at_once_));

@@ -29,7 +29,8 @@ namespace flopsight::app {
 struct JobMinute {
   std::uint32_t job = 0;  // number of MinuteReader::jobs()
   detect::MinutePoint point;
-  std::vector<detect::GpuMinute> gpus;  // what each had for this job, ascending
+  std::vector<std::uint32_t> gpus;        // ascending
+  std::vector<detect::GpuMinute> shared;  // of these, such that others had as well: what each had for this job, ascending
 };
 
 struct FleetMinute {
@@ -37,6 +38,9 @@ struct FleetMinute {
   std::vector<detect::GpuMinute> gpus;  // each once, ascending
   std::vector<JobMinute> jobs;          // ascending
 };
+
+// What each GPU of a job of the minute had for it, ascending.
+std::vector<detect::GpuMinute> gpus_of(const FleetMinute& minute, const JobMinute& job);
 
 class MinuteReader {
  public:
@@ -110,14 +114,17 @@ class MinuteReader {
   void learn_jobs(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
   struct Building {
     FleetMinute minute;
-    std::map<std::uint32_t, rollups::Cell> jobs;
-    std::map<std::uint32_t, std::vector<detect::GpuMinute>> gpus_of_jobs;
+    struct OfJob {
+      rollups::Cell cell;
+      JobMinute minute;
+    };
+    std::map<std::uint32_t, OfJob> jobs;
   };
   // All cells of some GPUs in one minute, by GPU.
   void add(Building& building, std::span<const store::GpuCell> cells);
   FleetMinute finish(Building& building);
   void see_member(std::uint32_t job, store::JobId member, units::Instant minute);
-  void add_unseen(FleetMinute& minute, std::map<std::uint32_t, rollups::Cell>& of_jobs);
+  void add_unseen(Building& building);
 
   JobService* jobs_service_;
   std::size_t gpus_at_once_;

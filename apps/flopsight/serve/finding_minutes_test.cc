@@ -46,7 +46,7 @@ class Minutes : public testing::Test, public test::IngestHarness {
       for (const detect::GpuMinute& one : minute.gpus) line += gpu(one);
       for (const JobMinute& job : minute.jobs) {
         line += " | " + reader.jobs()[job.job].id;
-        for (const detect::GpuMinute& one : job.gpus) line += gpu(one);
+        for (const detect::GpuMinute& one : gpus_of(minute, job)) line += gpu(one);
       }
       lines.push_back(line);
     }

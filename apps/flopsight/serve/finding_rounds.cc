@@ -110,8 +110,8 @@ std::string FindingRounds::family_of(std::uint32_t job, const JobMinute& minute,
   const auto runs = jobs_.runs_of(known.holder, {start, start + units::Seconds(kMinuteSeconds)});
   if (runs.ok() && !runs->empty() && !runs->back().name.empty()) facts.name = runs->back().name;
   facts.user = known.holder.user;
-  for (const detect::GpuMinute& gpu : minute.gpus) {
-    const std::string& model = reader_.models()[reader_.gpus()[gpu.gpu].model].name;
+  for (const std::uint32_t gpu : minute.gpus) {
+    const std::string& model = reader_.models()[reader_.gpus()[gpu].model].name;
     if (!model.empty() && std::find(facts.models.begin(), facts.models.end(), model) == facts.models.end()) facts.models.push_back(model);
   }
   std::sort(facts.models.begin(), facts.models.end());

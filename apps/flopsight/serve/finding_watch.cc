@@ -146,15 +146,14 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
   const std::int64_t now = minute.start.unix_milliseconds;
   unwatched_ = 0;
   for (const JobMinute& job : minute.jobs) {
-    std::vector<std::uint32_t>& gpus = gpus_of_job_[job.job];
-    for (const detect::GpuMinute& gpu : job.gpus) gpus.push_back(gpu.gpu);
+    gpus_of_job_[job.job] = job.gpus;
     const auto watched = jobs_.find(job.job);
     if (watched == jobs_.end()) {
       ++unwatched_;
       continue;
     }
     watched->second.seen_unix_milliseconds = now;
-    watched->second.detector.add(job.point, job.gpus);
+    watched->second.detector.add(job.point, gpus_of(minute, job));
     if (now % kLevelEveryMilliseconds == 0) keep_level(job.job, watched->second);
     const auto of_job = faults_of.find(job.job);
     const std::vector<double> family = families_.others(watched->second.family, names_.jobs()[job.job].id);

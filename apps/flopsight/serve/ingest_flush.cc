@@ -117,7 +117,7 @@ base::Status Ingest::write(Batch& batch, bool& begun) {
 
 base::Status Ingest::write_cells(units::Instant now, bool everything) {
   // So many GPUs are closed under the fleet's lock at a time, and their cells are in memory.
-  constexpr live::GpuIndex kGpusAtOnce = 8'192;
+  constexpr live::GpuIndex kGpusAtOnce = 2'048;
   // And about so many cells are one transaction: seconds, not minutes, after which others get the store.
   constexpr std::int64_t kCellsAtOnce = 500'000;
   bool begun = false;
