@@ -8,6 +8,8 @@
 
 namespace flopsight::analysis {
 
+GpuRow gpu_row(const rollups::GpuTime& gpu, const ReportBuilder::HolderOf& holder_of);
+
 // One for each GPU of the fleet, in its order, as build_report() has them.
 std::vector<GpuRow> gpu_rows(const rollups::Fleet& fleet, const jobs::HolderTable& holders);
 

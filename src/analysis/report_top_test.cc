@@ -63,6 +63,8 @@ Report report(const Fleet& fleet, GroupBy by, std::optional<std::uint64_t> top) 
   ReportOptions options;
   options.by = by;
   options.top = top;
+  const FamilyRule families = FamilyRule::builtin();
+  options.families = &families;
   options.prices = *Prices::parse("model,team,usd_per_gpu_hour\n*,,1.5\nH100-SXM5-80GB,team-1,2.5\n");
   return build_report(fleet.fleet, fleet.holders, {}, options);
 }
@@ -70,7 +72,7 @@ Report report(const Fleet& fleet, GroupBy by, std::optional<std::uint64_t> top) 
 TEST(ReportTop, groups_that_are_kept_are_the_first_of_the_whole_report_and_say_the_same) {
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     const Fleet fleet = make(seed);
-    for (const GroupBy by : {GroupBy::kJob, GroupBy::kUser, GroupBy::kTeam, GroupBy::kNamespace, GroupBy::kHost, GroupBy::kGpu, GroupBy::kModel}) {
+    for (const GroupBy by : {GroupBy::kJob, GroupBy::kUser, GroupBy::kTeam, GroupBy::kNamespace, GroupBy::kHost, GroupBy::kGpu, GroupBy::kModel, GroupBy::kFamily}) {
       const Report whole = report(fleet, by, std::nullopt);
       ASSERT_GE(whole.groups.size(), 3U);
       for (const std::size_t top : {std::size_t{1}, std::size_t{2}, whole.groups.size() - 1, whole.groups.size(), whole.groups.size() + 5}) {
