@@ -193,7 +193,8 @@ void MinuteReader::see_member(std::uint32_t job, store::JobId id, units::Instant
 std::vector<detect::LabelChange> MinuteReader::changes(std::uint32_t job) const {
   constexpr double kReplacedSeconds = 600;
   std::vector<detect::LabelChange> out;
-  for (const auto& [id, after] : jobs_[job].members) {
+  for (const auto& one : jobs_[job].members) {
+    const Member& after = one.second;
     const auto is_replaced = [&](const auto& member) {
       const Member& before = member.second;
       const double away_seconds = (after.first - before.last).value;
