@@ -72,7 +72,7 @@ base::Result<Share> share_of(const Layer& layer, const Matmul& m, const GemmOpti
     if (m.stored % options.expert_parallel != 0) return not_divisible(layer, m, "experts", m.stored, options.expert_parallel);
     // Each of the expert-parallel GPUs sends its tokens, so that an expert gets those of all. GPUs of a tensor-parallel group have the same tokens: what
     // experts are not cut over of it has its part of them.
-    const std::uint64_t sent = options.tokens * options.expert_parallel * expert_tensor * m.active, to = m.stored * options.tensor_parallel;
+    const std::uint64_t sent = options.tokens * options.expert_parallel * m.active, to = m.stored * (options.tensor_parallel / expert_tensor);
     share.tokens = (sent + to - 1) / to;
     share.copies = m.stored / options.expert_parallel;
   }
@@ -140,6 +140,10 @@ base::Result<std::vector<Gemm>> gemms_of(const Model& model, const GemmOptions& 
     if (degree == 0 || degree > kDegreeMax) {
       return base::Error{base::ErrorCode::kInvalid, "a parallel degree of " + std::to_string(degree) + ", expected 1 to " + std::to_string(kDegreeMax)};
     }
+  }
+  if (options.tensor_parallel % options.expert_tensor_parallel.value_or(1) != 0) {
+    return base::Error{base::ErrorCode::kInvalid, "experts cut over " + std::to_string(*options.expert_tensor_parallel) + " GPUs, expected a divisor of the " + std::to_string(options.tensor_parallel) +
+                                                      " of tensor parallelism"};
   }
   std::vector<Gemm> list;
   for (const Layer& layer : model.layers) {

@@ -85,6 +85,8 @@ TEST(Gemms, experts_that_are_cut_over_fewer_gpus_share_the_tokens_of_their_group
   };
   EXPECT_EQ(up(whole).m * 4, up(cut).m) << "a quarter of the tokens";
   EXPECT_EQ(up(whole).n, up(cut).n * 4) << "through the whole weight";
+  options.expert_tensor_parallel = 3;
+  EXPECT_EQ(gemms_of(model, options).error().message, "experts cut over 3 GPUs, expected a divisor of the 4 of tensor parallelism");
 }
 
 TEST(Gemms, expert_parallelism_conserves_flops) {
