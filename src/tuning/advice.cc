@@ -60,6 +60,11 @@ std::string number_text(double value, const char* format) {
 std::string percent_text(double ratio) { return number_text(100 * ratio, "%.1f %%"); }
 
 void advise(const Rules& rules, Advice advice, double gain_ratio) {
+  if (!rules.fits()) {
+    advice.tokens_per_second.reset();
+    rules.out.advice.push_back(std::move(advice));
+    return;
+  }
   advice.gain_ratio = gain_ratio;
   if (!advice.tokens_per_second) {
     const double now = rules.one.calibration ? rules.one.calibration->seconds(rules.one.step) : rules.one.step.step_seconds();
@@ -104,10 +109,10 @@ bool propose(const Rules& rules, const Change& change) {
   advice.source = change.source;
   advice.saves = helps ? Saves::kOther : change.saves;
   advice.makes_it_fit = helps;
-  if (rules.fits()) {
-    advise(rules, std::move(advice), gain);
-  } else {
+  if (helps) {
     rules.out.advice.push_back(std::move(advice));
+  } else {
+    advise(rules, std::move(advice), gain);
   }
   return true;
 }

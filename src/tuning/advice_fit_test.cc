@@ -25,6 +25,17 @@ TEST(Fit, what_does_not_fit_has_no_speed_to_gain_over) {
   for (const Advice& other : findings.advice) EXPECT_FALSE(other.gain_ratio.has_value()) << other.id;
 }
 
+TEST(Fit, nor_do_rules_that_know_their_gain_have_one_over_it) {
+  TestRun run;
+  run.settings.micro_batch = 4;
+  TrainCase one = run.training();
+  one.lengths = {{512, 3}, {4096, 1}};
+  const Findings findings = advise_training(run.steps, one);
+  ASSERT_NE(find(findings, "packing"), nullptr);
+  EXPECT_FALSE(find(findings, "packing")->gain_ratio.has_value());
+  EXPECT_FALSE(find(findings, "packing")->makes_it_fit);
+}
+
 TEST(Fit, several_changes_at_once_where_none_is_enough_alone) {
   TestRun run("made--Llama-3-8B", "H100-SXM5-80GB", "single-gpu");
   run.settings.gpus = run.settings.layout.data = 1;

@@ -37,7 +37,7 @@ struct Change {
 // Predicts the change; whether it became advice. It does not where it cannot be predicted, does not fit into memory, or gains less than
 // kGainLeastRatio, unless it makes a run fit that did not, or is a part of the way to it (even_if_too_large). What does not fit has no speed to gain over.
 bool propose(const Rules& rules, const Change& change);
-// The same for a gain that is known.
+// The same for a gain that is known; of a run that does not fit there is none.
 void advise(const Rules& rules, Advice advice, double gain_ratio);
 std::string settings_text(const TrainSettings& settings);  // "tp 4, pp 1, dp 8, micro-batch 1, recompute none, zero 1"
 std::string percent_text(double ratio);  // "12.3 %"

@@ -466,7 +466,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(compute_precision(s.weights, rates_)));
   flops::Workload workload;
   workload.sequence.tokens = s.input_tokens + s.output_tokens;
-  const double request_flops = flops::forward_cost(model_, workload).total() * (in * (1 - s.prefix_hit_ratio) + generated);
+  const double request_flops = flops::forward_cost(model_, workload).total() * (in * (1 - s.prefix_hit_ratio) + generated - 1);  // the last token is not computed on
   out.mfu_ratio = request_flops * out.request_rate_hertz / (number(s.gpus) * peak);
   out.attainable_ofu_ratio = (out.decode.peak_seconds * steps + held_up * first.peak_seconds) / cycle;
   return out;

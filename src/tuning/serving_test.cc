@@ -374,6 +374,17 @@ TEST(Serving, messages_of_experts_in_prefill_are_those_of_experts) {
   EXPECT_GT(v.breakdown.expert_parallel_seconds, v.decode.expert_parallel_seconds);
 }
 
+TEST(Serving, the_last_token_is_no_work) {
+  ServeRun run;
+  run.settings.input_tokens = 1;
+  run.settings.output_tokens = 2;
+  const Serving v = run.predict();
+  flops::Workload workload;
+  workload.sequence.tokens = 3;
+  const double peak = *run.rates.peak_flops_per_second(catalog::Precision::kBf16);
+  EXPECT_NEAR(v.mfu_ratio, 2 * flops::forward_cost(run.model, workload).total() * v.request_rate_hertz / peak, 1e-12);
+}
+
 TEST(Serving, encoders_are_refused) {
   for (const char* name : {"made--BERT-base", "made--T5-small"}) {
     const ServeRun run(name);
