@@ -1,5 +1,7 @@
 #include "serve/finding_rounds.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -64,6 +66,8 @@ void FindingRounds::run(const std::function<units::Instant()>& now) {
   while (!stopping_) {
     lock.unlock();
     const Result<bool> more = step(now());
+    // What minutes of a large fleet needed goes back to the system instead of staying with the allocator.
+    if (std::exchange(has_read_, false)) malloc_trim(0);
     lock.lock();
     const std::string trouble = more.ok() ? "" : "findings: " + more.error().message;
     if (!more.ok()) ++health_.failures;
@@ -83,6 +87,7 @@ std::optional<units::Instant> FindingRounds::closed_until(units::Instant now) co
 }
 
 Result<std::vector<FleetMinute>> FindingRounds::read(units::Window window) {
+  has_read_ = true;
   Ingest::StoreHandle store = ingest_.store();
   FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<FleetMinute> minutes, reader_.read(*store, answers_, window));
   // A fleet of any size is read in pieces of one: of memory, and of the time for which the store is held.

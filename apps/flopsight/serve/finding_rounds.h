@@ -89,6 +89,7 @@ class FindingRounds {
   std::optional<units::Instant> next_;  // minute to look at
   std::map<std::string, units::Instant> open_since_;  // by job: of what was open before the restart
   std::int64_t minutes_at_once_ = 60;
+  bool has_read_ = false;  // since memory was given back
   units::Instant looked_beside_, looked_at_silence_, forgotten_, levels_kept_;
   std::optional<units::Instant> waste_until_;
   std::vector<findings::Sighting> beside_;  // audits and waste as they were last
