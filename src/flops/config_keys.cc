@@ -238,7 +238,7 @@ void Keys::same(std::string_view spelling, std::string_view key, std::uint64_t v
 
 void Keys::ignore(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
-    if (key.starts_with(path_)) seen_.emplace(key.substr(path_.size()));
+    if (key.starts_with(path_)) ignored_.emplace(key.substr(path_.size()));
   }
 }
 
@@ -246,8 +246,12 @@ base::Status Keys::first_mistake() const { return error_ ? base::Status(*error_)
 
 base::Status Keys::finish(std::string_view model_type) {
   if (error_) return *error_;
+  for (const std::string& key : ignored_) {
+    // A tower may be left out.
+    if (seen_.contains(key) && key != "vision_config") return base::Error{base::ErrorCode::kInvalid, "key " + path(key) + " cannot be ignored: the count is made of it"};
+  }
   for (const auto& [key, value] : object_) {
-    if (value.is_null() || seen_.contains(key) || harmless_key(key)) continue;
+    if (value.is_null() || seen_.contains(key) || ignored_.contains(key) || harmless_key(key)) continue;
     const bool is_false = value.as_bool() != nullptr && !*value.as_bool();
     if (is_false && std::find(kHarmlessIfFalse.begin(), kHarmlessIfFalse.end(), key) != kHarmlessIfFalse.end()) continue;
     (is_false && !false_may_matter(key) ? taken_as_off_ : unknown_).push_back(path(key));

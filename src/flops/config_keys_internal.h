@@ -73,6 +73,7 @@ class Keys {
   const base::json::Object& object_;
   std::string path_;
   std::set<std::string, std::less<>> seen_;
+  std::set<std::string, std::less<>> ignored_;
   std::optional<base::Error> error_;
   std::string defaults_taken_;
   std::vector<std::string> unknown_;

@@ -211,6 +211,14 @@ TEST(HfConfig, keys_of_published_configurations_are_known_as_what_they_are) {
   EXPECT_EQ(read_hf_config(json::dump(gemma, 0)).value().layers, read_hf_config(with("made--Gemma-2-2B", "sliding_window", "512")).value().layers);
 }
 
+TEST(HfConfig, what_the_count_is_made_of_cannot_be_ignored) {
+  for (const std::string key : {"hidden_size", "num_hidden_layers", "vocab_size"}) {
+    const auto model = read_hf_config(with(kLlama, "house_style", "3"), {{"house_style", key}});
+    ASSERT_FALSE(model.ok()) << key;
+    EXPECT_EQ(model.error().message, "key " + key + " cannot be ignored: the count is made of it");
+  }
+}
+
 TEST(HfConfig, the_user_may_say_that_a_key_does_not_matter) {
   const auto model = read_hf_config(with(kLlama, "house_style", "3"), {{"house_style"}});
   ASSERT_TRUE(model.ok());

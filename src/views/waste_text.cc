@@ -70,7 +70,8 @@ std::vector<std::pair<WastePart, double>> losses(const WasteRow& row) {
   for (std::size_t i = 0; i < analysis::kWastePartCount; ++i) {
     const auto part = static_cast<WastePart>(i);
     if (part == WastePart::kDelivered || part == WastePart::kUnmeasured) continue;
-    if (row.gpu_hours.of(part) >= 0.0005 * whole) out.emplace_back(part, row.gpu_hours.of(part));
+    // A clock above the reference is a loss below zero: with it they add up.
+    if (whole > 0 && std::abs(row.gpu_hours.of(part)) >= 0.0005 * whole) out.emplace_back(part, row.gpu_hours.of(part));
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   return out;
@@ -78,7 +79,7 @@ std::vector<std::pair<WastePart, double>> losses(const WasteRow& row) {
 
 std::string main_loss(const WasteRow& row) {
   const auto list = losses(row);
-  return list.empty() ? std::string(text_table::kUnknownCell) : std::string(analysis::waste_part_meaning(list.front().first));
+  return list.empty() || list.front().second <= 0 ? std::string(text_table::kUnknownCell) : std::string(analysis::waste_part_meaning(list.front().first));
 }
 
 struct Cells {

@@ -86,12 +86,13 @@ class ReportedByATrainer(unittest.TestCase):
             def reported():
                 status, body = fetch(serve.url + "/api/v1/jobs/llama-0@a")
                 answer = json.loads(body) if status == 200 else {}
-                return answer if answer.get("reported") and answer["ofu_ratio"] else None
-            answer = wait_until(reported, "reported MFU of the job", seconds=60)
-            self.assertAlmostEqual(answer["reported"]["mfu_ratio"], 0.40)
+                # Of the first slot a slow machine may have scraped two of the three ranks only.
+                return answer if answer.get("reported") and answer["ofu_ratio"] and abs(answer["reported"]["mfu_ratio"] - 0.40) < 1e-9 else None
+            answer = wait_until(reported, "reported MFU of the job, the median of its ranks", seconds=90)
             self.assertEqual(answer["reported"]["source"], "prometheus")
             points = json.loads(fetch(serve.url + "/api/v1/mfu")[1])["points"]
-            self.assertEqual([(p["job"], round(p["reported_mfu_ratio"], 6)) for p in points], [("llama-0", 0.4)])
+            self.assertEqual([p["job"] for p in points], ["llama-0"])
+            self.assertAlmostEqual(points[0]["reported_mfu_ratio"], 0.40, delta=0.0101)
             own = fetch(serve.url + "/metrics")[1].decode()
             self.assertRegex(own, r'flopsight_reported_samples_dropped_total\{reason="no_job"\} [1-9]')
 

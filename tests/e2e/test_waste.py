@@ -102,7 +102,7 @@ class Waste(unittest.TestCase):
         for arguments, expected in (
             (["--file", self.samples, "--by", "gpu"], "--by gpu: expected job, user, team, namespace, model or family"),
             (["--file", self.samples, "--format", "pdf"], "--format pdf: expected table, json, csv, markdown, html or messages"),
-            (["--file", self.samples, "--attainable", "50"], "--attainable 50: expected a ratio from 0 to 1, or a file"),
+            (["--file", self.samples, "--attainable", "50"], "--attainable 50: expected a ratio from 0 to 1, a percentage with its sign, or a file"),
             (["--file", self.samples, "--user", "ada"], "--user needs --format messages"),
             (["--store", self.folder.name + "/nothing"], "nothing"),
             ([], "expected one of --file, --scrape, --prometheus or --store"),

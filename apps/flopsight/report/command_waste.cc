@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "parse_file.h"
 #include "report/report_sources.h"
@@ -15,12 +16,13 @@ namespace {
 
 using base::Result;
 
-// One ratio for every GPU, or a file.
+// One ratio for every GPU, or a percentage with its sign, or a file.
 Result<analysis::ModelTable> read_targets(const std::string& text) {
   if (text.empty()) return analysis::ModelTable();
-  if (base::parse_number(text)) {
-    auto targets = analysis::parse_targets("model,attainable_ofu_ratio\n*," + text + "\n");
-    if (!targets.ok()) return base::Error{base::ErrorCode::kInvalid, "--attainable " + text + ": expected a ratio from 0 to 1, or a file"};
+  const bool is_percent = text.ends_with('%');
+  if (const auto number = base::parse_number(std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)))) {
+    auto targets = analysis::parse_targets("model,attainable_ofu_ratio\n*," + base::json::number_text(is_percent ? *number / 100 : *number) + "\n");
+    if (!targets.ok()) return base::Error{base::ErrorCode::kInvalid, "--attainable " + text + ": expected a ratio from 0 to 1, a percentage with its sign, or a file"};
     return targets;
   }
   return parse_file(text, analysis::parse_targets);

@@ -78,12 +78,14 @@ void FindingRounds::run(const std::function<units::Instant()>& now) {
 }
 
 std::optional<units::Instant> FindingRounds::closed_until(units::Instant now) const {
-  const units::Instant newest = ingest_.health().newest_sample;
+  const IngestHealth health = ingest_.health();
+  const units::Instant newest = health.newest_sample;
   if (newest.unix_milliseconds == 0) return std::nullopt;
   const std::optional<units::Instant> open = ingest_.oldest_open();
   const units::Instant closed = whole_minute(open.value_or(newest + units::Seconds(kMinuteSeconds)));
   if ((now - newest).value > kLiveSeconds) return closed;
-  return std::max(closed, whole_minute(newest - how_.settle));
+  // Of what came in since the last flush nothing is written yet, be it hours.
+  return std::max(closed, whole_minute(health.newest_written - how_.settle));
 }
 
 Result<std::vector<FleetMinute>> FindingRounds::read(units::Window window) {

@@ -2,8 +2,8 @@
 // Detection while the service runs: each minute of data that is closed goes to all detectors, in order, and what they see to the findings
 // (finding_service.h). Audits that found a discrepancy, and jobs that lose more dollars a day than the configuration allows, are findings as well.
 //
-// A minute is looked at when it is closed for every GPU; while samples come in live, also when it is `settle` older than the newest sample, so that a
-// silent GPU holds nobody up. What comes later is not looked at again. The first time, it begins a day back.
+// A minute is looked at when it is closed for every GPU; while samples come in live, also when it is `settle` older than the newest sample of
+// the last flush, so that a silent GPU holds nobody up. What comes later is not looked at again. The first time, it begins a day back.
 // While nothing comes in at all, no minute goes by and nothing is resolved; but jobs that are held and silent are looked for by the clock on the wall.
 // After a restart detectors are given their past: jobs twelve hours, or twelve before the oldest open finding of the job; GPUs forty minutes; families
 // the levels of their runs, which are kept once an hour of data.

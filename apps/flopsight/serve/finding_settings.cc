@@ -26,7 +26,7 @@ FindingRoundOptions finding_options(const ServeConfig& config) {
   options.watch.daily_load = std::make_shared<const std::vector<base::Regex>>(std::move(daily_load));
   options.waste_usd_per_day = static_cast<double>(config.findings_waste_usd_per_day);
   // A slot is closed and written that long after its end; and a minute more.
-  options.settle = slot_wait(config) + config.scrape_interval + config.rollup_slot * 2 + units::Seconds(60);
+  options.settle = slot_wait(config) + config.scrape_interval + config.rollup_slot + units::Seconds(60);
   options.retention = config.findings_retention;
   return options;
 }

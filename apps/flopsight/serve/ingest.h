@@ -100,6 +100,7 @@ struct IngestHealth {
   bool accepting = true;
   std::string why_not;  // "disk full: …"
   units::Instant newest_sample;
+  units::Instant newest_written;  // the newest sample that was there when a flush began that closed all it could and wrote it
   std::size_t gpus = 0;
   std::size_t label_sets = 0;
   std::size_t pending_rows = 0;
@@ -280,6 +281,7 @@ class Ingest {
   IngestCounters counters_;
   std::vector<std::string> notes_;
   units::Instant newest_sample_;
+  units::Instant newest_written_;
   std::string why_not_;  // not empty: not accepting
   std::string outbox_full_;  // the same
   // What a request is refused with now; empty: it is taken.

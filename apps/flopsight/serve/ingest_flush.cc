@@ -31,9 +31,15 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
   }
   const auto start = std::chrono::steady_clock::now();
   wants_flush_ = false;
+  units::Instant newest;
+  {
+    const std::scoped_lock guard(fleet_mutex_);
+    newest = newest_sample_;
+  }
   const base::Status written = write_cells(now, everything);
   store_guard.unlock();
   const std::scoped_lock guard(fleet_mutex_);
+  if (written.ok() && !more_) newest_written_ = newest;
   counters_.flush_seconds = seconds_since(start);
   if (!written.ok()) {
     ++counters_.flush_failures;
@@ -246,6 +252,7 @@ IngestHealth Ingest::health() const {
     health.accepting = why_not_.empty() && outbox_full_.empty();
     health.why_not = why_not_.empty() ? outbox_full_ : why_not_;
     health.newest_sample = newest_sample_;
+    health.newest_written = newest_written_;
     health.gpus = fleet_->gpu_count();
     health.label_sets = fleet_->label_set_count();
     health.pending_rows = fleet_->pending_row_count();

@@ -230,6 +230,8 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
   if (!store.ok()) return failed(store.error());
   auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller, &jobs_);
   if (!report.ok()) return failed(report.error());
+  // By host and by GPU they are there anyhow; of a large fleet they are tens of megabytes.
+  if (gpus != "true") report->gpus.clear();
   if (const base::Status status = add_tile_overheads(jobs_.book(), *report); !status.ok()) return failed(status.error());
   mention_findings(*report, caller);
   return json(views::report_json(*report));

@@ -37,9 +37,9 @@ TEST_F(Routed, the_fleet_by_every_grouping_has_the_same_hours) {
     double sum = 0;
     for (std::size_t i = 0; i < test::count(answer, "groups"); ++i) sum += test::number(answer, "groups." + std::to_string(i) + ".gpu_hours_allocated");
     EXPECT_NEAR(sum, 5.0, 1e-6) << by;
-    EXPECT_EQ(test::count(answer, "gpus"), by == std::string("gpu") || by == std::string("host") ? 5U : test::count(answer, "gpus"));
+    EXPECT_EQ(test::count(answer, "gpus"), 0U) << by << ", not asked for";
+    EXPECT_EQ(test::count(json("/api/v1/fleet", {{"by", by}, {"gpus", "true"}}), "gpus"), 5U) << by;
   }
-  EXPECT_EQ(test::count(json("/api/v1/fleet", {{"gpus", "true"}}), "gpus"), 5U);
 }
 
 TEST_F(Routed, jobs_by_what_they_lost_and_each_of_them) {
