@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/csv.h"
 #include "base/json.h"
 #include "views/report_views.h"
@@ -24,7 +26,9 @@ std::string report_csv(const analysis::Report& report) {
   out +=
       "gpu_count,gpu_hours_allocated,gpu_hours_delivered,gpu_hours_lost,gpu_hours_unmeasured,ofu_ratio,"
       "ofu_ratio_low,ofu_ratio_high,tensor_active_ratio,sm_clock_hertz_mean,clock_loss_ratio,"
-      "coverage_ratio,cost_usd,cost_lost_usd,cost_unmeasured_usd,absent_reason\n";
+      "coverage_ratio,cost_usd,cost_lost_usd,cost_unmeasured_usd,absent_reason,simulated\n";
+  const bool is_simulated =
+      std::any_of(report.quality.begin(), report.quality.end(), [](const samples::QualityEntry& entry) { return entry.code == "simulated"; });
   for (const analysis::Group& group : report.groups) {
     for (const auto& [name, value] : group.key) {
       if (value) out += base::csv_cell(*value);
@@ -38,7 +42,7 @@ std::string report_csv(const analysis::Report& report) {
           s.clock_loss_ratio, s.coverage_ratio, s.cost_usd, s.cost_lost_usd, s.cost_unmeasured_usd}) {
       add_number(out, value);
     }
-    out += "," + group.absent_reason + "\n";
+    out += "," + group.absent_reason + (is_simulated ? ",true\n" : ",false\n");
   }
   return out;
 }

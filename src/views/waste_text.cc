@@ -170,7 +170,7 @@ std::string waste_csv(const WasteAccount& account) {
       out += fmt::format(",{}_{}", unit, analysis::waste_part_name(static_cast<WastePart>(i)));
     }
   }
-  out += ",attainable_gpu_hours_lost,attainable_usd_lost,attainable_reference\n";
+  out += ",attainable_gpu_hours_lost,attainable_usd_lost,attainable_reference,simulated\n";
   const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : std::string(); };
   const auto amounts = [&](const WasteAmounts* of) {
     for (std::size_t i = 0; i < analysis::kWastePartCount; ++i) out += "," + (of != nullptr ? number(of->parts[i]) : std::string());
@@ -182,7 +182,7 @@ std::string waste_csv(const WasteAccount& account) {
     amounts(&row.gpu_hours);
     amounts(row.usd ? &*row.usd : nullptr);
     out += "," + (row.attainable ? number(row.attainable->gpu_hours_lost) : "") + "," +
-           (row.attainable ? number(row.attainable->usd_lost) : "") + "," + (row.attainable ? base::csv_cell(row.attainable->reference) : "") + "\n";
+           (row.attainable ? number(row.attainable->usd_lost) : "") + "," + (row.attainable ? base::csv_cell(row.attainable->reference) : "") + (account.simulated ? ",true\n" : ",false\n");
   }
   return out;
 }

@@ -259,7 +259,7 @@ export class FleetPage implements Page {
     if (name === null || name === "") return h("span", { class: "muted" }, by === "job" ? "no job" : by === "model" ? `unknown GPU: ${group.key.model_raw ?? "no name"}` : `no ${by}`);
     if (by !== "job") return h("span", { class: "name" }, name);
     const owner = [group.key.user, group.key.namespace].filter((text) => text).join(" \u00b7 ");
-    return [h("a", { class: "name", href: this.context.href("job", { id: jobId(name, group.key.namespace ?? null) }) }, name), owner ? h("span", { class: "muted owner" }, owner) : null];
+    return [h("a", { class: "name", href: this.context.href("job", { id: jobId(name, group.key.namespace ?? null) }) }, name), owner ? h("span", { class: "muted owner", title: owner }, owner) : null];
   }
 
   simulated(): boolean {

@@ -97,7 +97,7 @@ export class StudyPage implements Page {
     return [
       table(
         [
-          { title: "Job", cell: (row) => [h("a", { class: "name", href: this.context.href("job", { id: jobId(row.job, row.namespace) }) }, row.job), row.namespace ? h("span", { class: "muted owner" }, row.namespace) : null] },
+          { title: "Job", cell: (row) => [h("a", { class: "name", href: this.context.href("job", { id: jobId(row.job, row.namespace) }) }, row.job), row.namespace ? h("span", { class: "muted owner", title: row.namespace }, row.namespace) : null] },
           { title: "GPUs", number: true, cell: (row) => count(row.gpu_count) },
           { title: "MFU", number: true, cell: (row) => percent(row.reported_mfu_ratio) },
           { title: "OFU", number: true, cell: (row) => percent(row.ofu_ratio) },

@@ -202,7 +202,7 @@ export class WastePage implements Page {
   private name(row: WasteRow): Child {
     const text = this.plainName(row);
     const known = row.key?.[this.by()];
-    const muted = row.user ? h("span", { class: "muted owner" }, row.user) : null;
+    const muted = row.user ? h("span", { class: "muted owner", title: row.user }, row.user) : null;
     if (!known) return h("span", { class: "muted" }, text);
     if (this.by() === "job") return [h("a", { class: "name", href: this.context.href("job", { id: jobId(known, row.key?.namespace ?? null) }) }, text), muted];
     if (["team", "user", "model", "namespace"].includes(this.by())) return h("a", { class: "name", href: this.context.href("jobs", { [this.by()]: known }) }, text);
