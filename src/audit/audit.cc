@@ -1,6 +1,7 @@
 #include "audit/audit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "audit/auditor_internal.h"
@@ -279,12 +280,36 @@ void Auditor::recompute_mfu() {
     const bool innocent = ranked.hypothesis.cause == Cause::kExecution || ranked.hypothesis.cause == Cause::kMeasured;
     if (out.mfu_ratio && ranked.hypothesis.ratio > 0) ranked.corrected_mfu_ratio = innocent ? *out.mfu_ratio : *out.mfu_ratio / ranked.hypothesis.ratio;
   }
+  drop_impossible();
+}
+
+// No GPU does more than its peak: a token rate that asks for it is wrong, or is not of that many GPUs of that model, and nothing is judged
+// by it. A mistake after whose correction the job would still be above the peak is not the one.
+void Auditor::drop_impossible() {
+  if (!out.own_peak_flops_per_second) return;
+  const bool tokens = claim.tokens_per_second_per_gpu && run.sequence_tokens;
+  const double of_tokens = tokens ? *claim.tokens_per_second_per_gpu * out.flops_per_token / *out.own_peak_flops_per_second : 0;
+  const bool claim_is_impossible = out.mfu_ratio.value_or(0) > 1 && !low_precision(run);  // which is judged, as the log's own figures agree
+  if (of_tokens > 1 && !claim_is_impossible) {
+    impossible_tokens_ratio = of_tokens;
+    out.hypotheses.clear();
+    return;
+  }
+  const double own_share = out.reference_peak_flops_per_second.value_or(*out.own_peak_flops_per_second) / *out.own_peak_flops_per_second;
+  const std::array found = {flops, peak, mfu, ofu};
+  const auto differing = std::count(found.begin(), found.end(), Found::kDiffers);
+  for (Ranked& ranked : out.hypotheses) {
+    // Of several findings each corrects its own part: the MFU after one of them alone is none.
+    if (differing > 1 && ranked.corrected_mfu_ratio.value_or(0) * own_share > 1) ranked.corrected_mfu_ratio.reset();
+  }
+  std::erase_if(out.hypotheses, [&](const Ranked& ranked) { return ranked.corrected_mfu_ratio.value_or(0) * own_share > 1; });
 }
 
 void Auditor::judge() {
   compare_zero();
   if (out.verdict != Verdict::kUndecided) return;
   const bool impossible = out.mfu_ratio.value_or(0) > 1 && !low_precision(run);
+  if (impossible_tokens_ratio) return;
   const bool compared = flops != Found::kNothing || mfu != Found::kNothing || ofu != Found::kNothing;
   if (peak == Found::kDiffers) {
     out.verdict = Verdict::kWrongPeak;

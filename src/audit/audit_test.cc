@@ -377,6 +377,38 @@ TEST(AuditTokens, mfu_and_token_rate_alone) {
   EXPECT_NEAR(*doubled.mfu_recomputed_ratio, 0.15, 1e-3);
 }
 
+// 128 % of the peak: nothing is judged by a token rate that no GPU has, and no mistake is named after which the job would have it.
+TEST(AuditTokens, a_token_rate_above_the_peak_is_no_evidence) {
+  audit::Run run = run_of("made--Llama-3-8B");
+  Claim claim = mfu(0.4);
+  claim.tokens_per_second_per_gpu = 1.282 * run.device->peak(Precision::kBf16)->value / flops_per_token(run);
+  const Audit a = of(run, claim);
+  EXPECT_EQ(a.verdict, Verdict::kUndecided) << all(a);
+  EXPECT_TRUE(a.hypotheses.empty()) << all(a);
+  EXPECT_NE(a.summary.find("the token rate makes an MFU of 128.20 %, which no GPU can do: the token rate, the number of GPUs, the GPU model or the precision is wrong"), std::string::npos) << a.summary;
+  EXPECT_NE(std::find(a.missing.begin(), a.missing.end(), "a token rate, number of GPUs, GPU model and precision that fit together"), a.missing.end());
+  EXPECT_EQ(of(run, claim, 0.4).verdict, Verdict::kUndecided);
+  claim.flops_per_second_per_gpu = 400e12;
+  EXPECT_EQ(of(run, claim).verdict, Verdict::kUndecided);
+  claim = {};
+  claim.flops_per_second_per_gpu = 400e12;
+  claim.tokens_per_second_per_gpu = 25'000;
+  EXPECT_EQ(of(run, claim).verdict, Verdict::kUndecided);
+  // Below the peak the same difference is one.
+  claim = mfu(0.2);
+  claim.tokens_per_second_per_gpu = 0.8 * run.device->peak(Precision::kBf16)->value / flops_per_token(run);
+  EXPECT_EQ(of(run, claim).verdict, Verdict::kUnderReported);
+  // A claim that is impossible itself, and whose tokens agree with it, is judged.
+  claim = mfu(3.2);
+  claim.tokens_per_second_per_gpu = 3.2 * run.device->peak(Precision::kBf16)->value / flops_per_token(run);
+  const Audit counted = of(run, claim, 0.4);
+  EXPECT_EQ(counted.verdict, Verdict::kOverReported) << all(counted);
+  EXPECT_TRUE(lists(counted, "gpu_count")) << all(counted);
+  for (const Audit& judged : {a, counted, of(run, mfu(0.9), 0.3), of(run, mfu(0.3), 0.9), of(run, mfu(1.5), 0.9)}) {
+    for (const Ranked& r : judged.hypotheses) EXPECT_LE(r.corrected_mfu_ratio.value_or(0), 1) << all(judged);
+  }
+}
+
 TEST(AuditMeasured, a_clock_of_another_domain) {
   audit::Run run = run_of("made--Llama-3-8B");
   run.device = DeviceCatalog::builtin().find("H100 NVL");

@@ -28,6 +28,7 @@ struct Auditor {
   Found ofu = Found::kNothing;
   double settled_ratio = 1;     // reported / right, as far as flops, peak and mfu have settled it
   double rest_ratio = 1;        // what OFU leaves to explain
+  std::optional<double> impossible_tokens_ratio;  // the MFU that the token rate makes, where it is above 1
 
   std::vector<Ranked> other_steps;  // what explains a claim with other numbers of prediction steps than the chosen one
 
@@ -43,6 +44,7 @@ struct Auditor {
  private:
   void choose_prediction_steps();
   void compare_zero();
+  void drop_impossible();
   void explain_flops(double ratio, std::vector<Ranked>& kept) const;
   std::vector<double> possible_references() const;
   Found differs(double ratio, std::size_t kept_before) const;

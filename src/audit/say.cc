@@ -84,6 +84,7 @@ void Auditor::say_missing() {
   if (run.device != nullptr && run.precision && !out.own_peak_flops_per_second) {
     list.push_back("a dense peak of " + run.device->model + " for " + std::string(catalog::precision_name(*run.precision)));
   }
+  if (impossible_tokens_ratio) list.emplace_back("a token rate, number of GPUs, GPU model and precision that fit together");
   if (!run.sequence_tokens) list.emplace_back("the sequence length (--seq-len): without it FLOPs of a token are not compared");
   if (!claim.tokens_per_second_per_gpu) list.emplace_back("tokens per second and GPU, or step time with global batch and GPUs: with them MFU is recomputed");
   if (!measured.ofu_ratio) list.emplace_back("OFU (--ofu, or --store with --job): it would show what the log cannot");
@@ -127,6 +128,10 @@ void Auditor::say_summary() {
   if (out.verdict == Verdict::kOverReported && out.mfu_ratio.value_or(0) > 1) also("an MFU of " + percent(*out.mfu_ratio) + " is above 100 % of the dense peak, which cannot be");
   if (flops != Found::kNothing) {
     also("the framework charges " + giga(*out.flops_per_token_claimed) + " a token, " + factor(*out.flops_ratio) + " x the " + giga(out.flops_per_token) + " counted here");
+  }
+  if (impossible_tokens_ratio) {
+    also("the token rate makes an MFU of " + percent(*impossible_tokens_ratio) + ", which no GPU can do: the token rate, the number of GPUs, the GPU model or the precision is wrong");
+    return;
   }
   if (mfu != Found::kNothing && out.mfu_recomputed_ratio) also("the token rate makes an MFU of " + percent(*out.mfu_recomputed_ratio) + ", reported is " + percent(*claim.mfu_ratio));
   if (peak == Found::kDiffers) {
