@@ -90,7 +90,11 @@ base::Status add_gpu(std::string_view text, JobRecord& job) {
   if (all_digits(first) && all_digits(last) && first.size() < 5 && last.size() < 5) {
     const long from = std::stol(first), to = std::stol(last);
     if (to < from || to > kGpuIndexMax) return wrong;
-    for (long i = from; i <= to; ++i) job.gpu_indices.push_back(std::to_string(i));
+    for (long i = from; i <= to; ++i) {
+      const std::string index = std::to_string(i);
+      // Named twice, it is one GPU.
+      if (std::find(job.gpu_indices.begin(), job.gpu_indices.end(), index) == job.gpu_indices.end()) job.gpu_indices.push_back(index);
+    }
   } else if (gpu.find(':') != std::string::npos && gpu.find('.') != std::string::npos) {
     job.gpu_bus_ids.push_back(gpu);
   } else if (const std::string lower = base::to_lower(gpu);

@@ -234,6 +234,14 @@ Status field_in(const std::string& key, const Value& value, Job& job, Object& by
   return {};
 }
 
+// Indices and a count are of the same GPUs: of two that differ nobody knows which is right.
+Status check_count(const Job& job, const jobs::JobRecord& record) {
+  const bool by_index_alone = !record.gpu_indices.empty() && record.gpu_uuids.empty() && record.gpu_bus_ids.empty();
+  if (!job.gpu_count || !by_index_alone || record.hosts.empty() || *job.gpu_count == record.gpu_indices.size() * record.hosts.size()) return {};
+  return Error{ErrorCode::kInvalid, "gpu_count: found " + std::to_string(*job.gpu_count) + ", and gpus names " + std::to_string(record.gpu_indices.size()) +
+                                        (record.hosts.size() > 1 ? " on each of " + std::to_string(record.hosts.size()) + " hosts" : "")};
+}
+
 Status check(const Job& job) {
   if (job.id.empty()) return Error{ErrorCode::kInvalid, "id: missing or empty"};
   if (job.start && job.end && *job.end < *job.start) {
@@ -329,6 +337,7 @@ Result<Job> job_from_json(const Value& value) {
   by_hand.emplace_back("job", job.id);
   FLOPSIGHT_ASSIGN_OR_RETURN(const jobs::JobRecord record, jobs::record_from_json(by_hand));
   const Job told = from_record(record);
+  FLOPSIGHT_RETURN_IF_ERROR(check_count(job, record));
   if (!job.gpu_count) job.gpu_count = told.gpu_count;
   Allocation held = told.allocations.front();
   if (job.gpu_count && !held.gpus_per_host && held.gpu_uuids.empty() && !held.hosts.empty() &&

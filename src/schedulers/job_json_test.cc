@@ -98,6 +98,15 @@ TEST(JobJson, takes_what_people_write_by_hand) {
   EXPECT_EQ((*jobs)[2].allocations[0].gpu_uuids, (std::vector<std::string>{"GPU-aa", "GPU-bb"}));
 }
 
+TEST(JobJson, an_index_named_twice_is_one_gpu) {
+  const auto jobs = parse_told_jobs(R"([{"id": "1", "hosts": "n1", "gpus": "0-3,2"}])");
+  ASSERT_TRUE(jobs.ok()) << jobs.error().message;
+  EXPECT_EQ((*jobs)[0].gpu_count, 4U);
+  EXPECT_EQ((*jobs)[0].allocations[0].gpus_per_host, 4U);
+  EXPECT_EQ((*jobs)[0].allocations[0].gpu_indices, (std::vector<std::string>{"0", "1", "2", "3"}));
+  EXPECT_TRUE(parse_told_jobs(R"([{"id": "1", "hosts": "n[1-2]", "gpus": "0-3", "gpu_count": 8}])").ok());
+}
+
 TEST(JobJson, says_which_entry_and_key_is_wrong) {
   const std::pair<const char*, const char*> cases[] = {
       {R"([{"id": "1", "hosts": "n1"}, {"hosts": "n1"}])", "entry 2: id: missing or empty"},
@@ -112,6 +121,8 @@ TEST(JobJson, says_which_entry_and_key_is_wrong) {
       {R"([{"id": "1", "start": 20, "end": 10}])", "entry 1: job 1: ends before it starts"},
       {R"([{"id": "1", "allocations": [{"host": "n1"}]}])",
        "entry 1: allocations: \"host\" is no key of it"},
+      {R"([{"id": "1", "hosts": "n1", "gpus": "0-7", "gpu_count": 4}])", "entry 1: gpu_count: found 4, and gpus names 8"},
+      {R"([{"id": "1", "gpus": "0-3", "hosts": "n[1-2]", "gpu_count": 4}])", "entry 1: gpu_count: found 4, and gpus names 4 on each of 2 hosts"},
       {R"(7)", "expected a list of jobs or {\"jobs\": [...]}"}};
   for (const auto& [json, message] : cases) {
     const auto jobs = parse_told_jobs(json);
