@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -320,7 +321,11 @@ bool take_number(const Field& field, std::string_view number, std::string_view i
     ++printed.size;
   }
   if (printed.size == 0) return false;
+  const std::string_view digits = number.substr(0, printed.size);
+  const auto commas = std::count(digits.begin(), digits.end(), ',');
+  if (printed.value && out.decimal_comma && commas == 1 && digits.find('.') == std::string_view::npos) printed.value.reset();
   if (!printed.value) {
+    out.decimal_comma |= commas > 0;
     ++out.unparsable;
     out.about = std::string(field.key);
     return true;
@@ -438,19 +443,28 @@ void extract_all(const Format& format, std::string_view text, Extract& out) {
   if (format.more != nullptr) format.more(text, out);
 }
 
+// Anew where a figure turns out to have a decimal comma, as that is of the whole line.
+void extract_line(const Format& format, std::string_view text, Extract& out) {
+  extract_all(format, text, out);
+  if (!out.decimal_comma) return;
+  out = Extract();
+  out.decimal_comma = true;
+  extract_all(format, text, out);
+}
+
 }  // namespace
 
 void extract(const Format& format, std::string_view text, Extract& out) {
   const std::string_view last = last_record(format, text);
   if (last.size() < text.size()) {
     Extract whole;
-    extract_all(format, last, whole);
+    extract_line(format, last, whole);
     if (whole.figures > 0) {
       out = std::move(whole);
       return;
     }
   }
-  extract_all(format, text, out);
+  extract_line(format, text, out);
 }
 
 bool known_format(std::string_view name) {

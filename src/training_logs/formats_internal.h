@@ -18,6 +18,7 @@ struct Extract {
   std::uint32_t unparsable = 0;    // figures whose number cannot be read
   std::uint32_t unknown_unit = 0;  // figures without a unit that fits
   std::string about;               // the word before the last of those
+  bool decimal_comma = false;      // a figure has one: "3,000" beside it may be three as well as three thousand
   bool average = false;            // over many steps, beside which there may be records of each
   std::string_view silent;         // why a line of the format that has no figure has none: a sentence of the format's
 };

@@ -211,11 +211,27 @@ TEST(TrainingLogFormats, a_container_log_as_json_is_read_with_its_colours) {
 }
 
 TEST(TrainingLogFormats, a_decimal_comma_is_no_figure_and_not_the_part_before_it) {
-  const Reported got = one("step: 4  loss:  7,62585  tps: 10,050  tflops: 314,71  mfu: 13,99%\n");
-  EXPECT_EQ(got.steps[0].tokens_per_second_per_gpu, 10'050);
+  const Reported got = one("step: 4  loss:  7,62585  tps: 10,050,000  tflops: 314,71  mfu: 13,99%\n");
+  EXPECT_EQ(got.steps[0].tokens_per_second_per_gpu, 10'050'000);
   EXPECT_FALSE(got.steps[0].flops_per_second_per_gpu);
   EXPECT_FALSE(got.steps[0].mfu_ratio);
   EXPECT_FALSE(got.steps[0].loss);
+}
+
+TEST(TrainingLogFormats, three_digits_behind_a_comma_are_no_thousands_where_another_figure_has_a_decimal_comma) {
+  const auto maxtext = [](const char* seconds, const char* rate) {
+    return read_log(std::string("completed step: 3, seconds: ") + seconds + ", TFLOP/s/device: " + rate + ", Tokens/s/device: 7772.0, loss: 2.0\n");
+  };
+  const Reported comma = maxtext("3,000", "400,0");
+  ASSERT_EQ(comma.steps.size(), 1U);
+  EXPECT_FALSE(comma.steps[0].step_seconds);
+  EXPECT_FALSE(comma.steps[0].flops_per_second_per_gpu);
+  EXPECT_DOUBLE_EQ(*comma.steps[0].tokens_per_second_per_gpu, 7772);
+  EXPECT_EQ(comma.excluded[static_cast<std::size_t>(Exclusion::kUnparsable)], 2U);
+  const Reported behind = maxtext("3,000.5", "400,0");
+  EXPECT_DOUBLE_EQ(*behind.steps.at(0).step_seconds, 3000.5);
+  const Reported thousands = maxtext("3,000", "400.0");
+  EXPECT_DOUBLE_EQ(*thousands.steps.at(0).step_seconds, 3000);
 }
 
 TEST(TrainingLogFormats, a_decimal_comma_behind_thousands_with_dots_is_no_figure_either) {
