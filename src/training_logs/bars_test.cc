@@ -108,5 +108,14 @@ TEST(ProgressBars, of_lightning_with_rich) {
   EXPECT_EQ(got.steps[1].step, 2010);
 }
 
+TEST(ProgressBars, a_line_that_is_drawn_anew_is_one_line) {
+  std::string text;
+  for (int step = 2; step <= 59; ++step) text += "\rTrain: 10%|#         | " + std::to_string(step) + "/590 [00:59<09:00,  1.02s/it]";
+  const Reported got = read_log(text + "\n");
+  EXPECT_GT(got.steps_total, 50U);
+  EXPECT_EQ(got.lines_total, 1U);
+  EXPECT_EQ(got.lines_matched, 1U);
+}
+
 }  // namespace
 }  // namespace flopsight::training_logs

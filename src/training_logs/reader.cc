@@ -89,7 +89,9 @@ struct Reader::State {
   bool several_runs = false;
   bool context_only = false;
   bool in_the_middle = false;
-  std::uint64_t matched = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
+  // A line that is drawn anew counts once, however many times it was.
+  void matches_line(SourceLine at) { matched += std::exchange(last_matched, at.line) != at.line ? 1U : 0U; }
+  std::uint64_t last_matched = 0, matched = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
   std::string about_unit, about_number, buffer;
   Bars bars;
   int miss_score = 0;
@@ -147,7 +149,7 @@ void Reader::State::found(const Format& format, Extract extract, const Line& lin
   const bool silent = extract.figures == 0 && !extract.silent.empty();
   if (extract.figures == 0 && !silent && !(format.block && step.loss && step.step)) {
     if (format.block && step.step) {
-      ++matched;
+      matches_line(at);
       return;
     }
     miss(3, at, line.text,
@@ -155,7 +157,7 @@ void Reader::State::found(const Format& format, Extract extract, const Line& lin
              (extract.about.empty() ? ", and none of its figures" : ", and the figure after '" + extract.about + "' cannot be used"));
     return;
   }
-  ++matched;
+  matches_line(at);
   Lines& of = lines_of(format);
   const auto known = std::find_if(formats_seen.begin(), formats_seen.end(), [&](const FormatSeen& f) { return f.name == format.name; });
   if (known == formats_seen.end()) {
@@ -226,7 +228,7 @@ bool Reader::State::known_format(const Line& line, SourceLine at) {
       if (extract.figures > 0 || extract.unparsable > 0) {
         found(kMlperf, std::move(extract), line, at);
       } else if (settings.back().size() > before) {
-        ++matched;
+        matches_line(at);
       }
       return true;
     }
@@ -305,7 +307,7 @@ void Reader::State::text_line(std::string_view raw, SourceLine at, const std::op
   Line cleaned = clean_line(raw, buffer);
   if (recorded && (!cleaned.time || !cleaned.time->offset_seconds)) cleaned.time = recorded;
   const bool said = user_pattern(cleaned, at) || known_format(cleaned, at);
-  if (printed(cleaned.text) && !said) ++matched;
+  if (printed(cleaned.text) && !said) matches_line(at);
   if (said || matched > 0) return;
   for (const Format& format : formats()) {
     for (const std::string_view word : format.all) {
