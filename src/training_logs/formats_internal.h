@@ -63,5 +63,7 @@ bool read_settings(std::string_view text, Settings& settings,
 // Whether what a log prints says that another run than before has begun.
 bool is_of_another_run(const Settings& known, const Settings& printed);
 void set(Settings& settings, std::string_view name, std::string_view value);
+// The global batch that the line of a step prints beside its figures.
+std::optional<double> batch_beside(std::string_view text);
 
 }  // namespace flopsight::training_logs

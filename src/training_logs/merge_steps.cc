@@ -36,6 +36,7 @@ Step merge_steps(std::span<const Step> same) {
       out.is_zone_assumed = step.is_zone_assumed;
     }
     if (!out.loss) out.loss = step.loss;
+    if (!out.batch_samples) out.batch_samples = step.batch_samples;
   }
   out.ranks = static_cast<std::uint32_t>(most);
   if (same.size() > 1) out.rank.reset();

@@ -170,6 +170,7 @@ void Reader::State::found(const Format& format, Extract extract, const Line& lin
   of.has_steps_of_its_own |= !extract.average;
   recent.clear();
   step.source = at;
+  step.batch_samples = batch_beside(line.text);
   if (!step.rank) step.rank = line.rank;
   if (!step.peak_flops_per_second) step.peak_flops_per_second = peak;
   if (!step.time && line.time) {
@@ -482,6 +483,7 @@ Reported Reader::finish() {
   out.lines_matched = state.matched;
   out.times_without_zone = state.times_without_zone;
   out.settings = std::move(state.settings.front());
+  if (out.runs.empty()) tell_batches(out.steps, out.settings);
   out.format = state.format(main);
   state.say(out);
   if (out.lines_matched == 0) out.nearest_miss = std::move(state.nearest);

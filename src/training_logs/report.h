@@ -67,6 +67,7 @@ struct Step {
   std::string label;  // where one text holds results of several runs: "pretrain H100 bf16"
   std::optional<Exclusion> excluded;
   SourceLine source;
+  std::optional<double> batch_samples;  // of the whole job, where the step's own line prints it: runs ramp it up
 };
 
 // What a step has that can be averaged.
@@ -89,7 +90,8 @@ struct Summary {
   bool implied_peak_printed = false;
 };
 
-// What a log prints about the job: name and value, the first that was seen of each name.
+// What a log prints about the job: name and value, the first that was seen of each name. A batch that changes from step to step is its range,
+// "128 … 1024", and no number.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 // The line that came closest, for a text in which nothing matched.
@@ -200,6 +202,9 @@ class Reader {
 // "megatron", "torchtitan", …: what Options::format may be, and all of them for messages.
 bool known_format(std::string_view name);
 std::string format_names();
+
+// The median over the used steps of each step's own batch / its own time; nothing where no step prints both.
+std::optional<double> sequences_per_second_of(const std::vector<Step>& steps);
 
 Reported read_log(std::string_view text, const Options& options = {});
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json.h"
 #include "base/median.h"
 #include "training_logs/runs_internal.h"
 
@@ -23,6 +24,17 @@ std::optional<double> median_of(const std::vector<Step>& steps, std::optional<do
     if (!step.excluded && step.*figure) values.push_back(*(step.*figure));
   }
   return values.size() < values_min ? std::nullopt : base::median(std::move(values));
+}
+
+// The least and the most that the used steps print.
+std::pair<std::optional<double>, std::optional<double>> batches_of(const std::vector<Step>& steps) {
+  std::optional<double> least, most;
+  for (const Step& step : steps) {
+    if (step.excluded || !step.batch_samples) continue;
+    least = std::min(least.value_or(*step.batch_samples), *step.batch_samples);
+    most = std::max(most.value_or(*step.batch_samples), *step.batch_samples);
+  }
+  return {least, most};
 }
 
 bool has_another_speed(const std::vector<Step>& before, const std::vector<Step>& after) {
@@ -71,6 +83,14 @@ Step medians_as_step(const Summary& summary, const Group& group, const std::stri
   step.step_seconds = summary.step_seconds;
   if (summary.implied_peak_printed) step.peak_flops_per_second = summary.implied_peak_flops_per_second;
   step.source = group.steps.front().source;
+  // Such that batch / time is the median of the steps' own, also where the batch changed.
+  const auto [least, most] = batches_of(group.steps);
+  step.batch_samples = least;
+  if (least != most) {
+    const std::optional<double> rate = sequences_per_second_of(group.steps);
+    step.batch_samples.reset();
+    if (rate && step.step_seconds) step.batch_samples = *rate * *step.step_seconds;
+  }
   return step;
 }
 
@@ -83,6 +103,7 @@ void keep_apart(std::vector<Group> groups, const std::vector<Series>& series, co
     run.label = same > 1 ? name + " " + std::to_string(before + 1) : name;
     run.steps_total = group.steps.size();
     if (group.settings < settings.size()) run.settings = settings[group.settings];
+    tell_batches(group.steps, run.settings);
     std::optional<double> peak;
     for (const Step& step : group.steps) peak = peak ? peak : step.peak_flops_per_second;
     const Summary summary = summary_of(group.steps, peak);
@@ -101,6 +122,22 @@ void fill(Summary& summary, const Summary& beside) {
 }
 
 }  // namespace
+
+std::optional<double> sequences_per_second_of(const std::vector<Step>& steps) {
+  std::vector<double> rates;
+  for (const Step& step : steps) {
+    if (!step.excluded && step.batch_samples && step.step_seconds && *step.step_seconds > 0) rates.push_back(*step.batch_samples / *step.step_seconds);
+  }
+  return base::median(std::move(rates));
+}
+
+void tell_batches(const std::vector<Step>& steps, Settings& settings) {
+  const auto [least, most] = batches_of(steps);
+  if (!least || *least == *most) return;
+  for (auto& entry : settings) {
+    if (entry.first == "global_batch_size") entry.second = base::json::number_text(*least) + " … " + base::json::number_text(*most);
+  }
+}
 
 Summary summary_of(const std::vector<Step>& steps, const std::optional<double>& peak_flops_per_second) {
   Summary out;

@@ -30,6 +30,9 @@ struct Separated {
 // The medians over the steps that are not excluded. `peak_flops_per_second`: as the log prints it.
 Summary summary_of(const std::vector<Step>& steps, const std::optional<double>& peak_flops_per_second);
 
+// Where the steps that are used print several batches, their range is the setting.
+void tell_batches(const std::vector<Step>& steps, Settings& settings);
+
 // `settings`: what was printed of each run, the first at 0. A restart that begins at the first step again is another run where its speed is
 // further than a fifth from that of the attempts before; one that goes on from a checkpoint is the same run, however fast it is.
 Separated separate(std::vector<Series> series, const std::vector<Settings>& settings, const std::optional<double>& peak_flops_per_second);

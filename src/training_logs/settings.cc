@@ -111,6 +111,16 @@ void set(Settings& settings, std::string_view name, std::string_view value) {
   if (settings.size() < Limits::settings_max) settings.emplace_back(std::string(name), base::printable(value, 100));
 }
 
+std::optional<double> batch_beside(std::string_view text) {
+  for (const std::string_view printed : {"global batch size:", "global_batch_size:"}) {
+    const std::size_t at = find_word(text, printed);
+    if (at == std::string_view::npos) continue;
+    const Printed number = read_number(word_at(text.substr(at + printed.size())));
+    if (number.value && *number.value >= 1 && *number.value <= 1e15) return number.value;
+  }
+  return std::nullopt;
+}
+
 bool read_settings(std::string_view text, Settings& settings,
                    std::optional<double>& peak_flops_per_second) {
   constexpr std::string_view kPeakUsed = "Peak FLOPS used for computing MFU:";

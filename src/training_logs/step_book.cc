@@ -32,6 +32,7 @@ void fill(Step& into, const Step& from) {
   }
   if (!into.loss) into.loss = from.loss;
   if (!into.rank) into.rank = from.rank;
+  if (!into.batch_samples) into.batch_samples = from.batch_samples;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "mfuaudit/audit_case.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "analysis/reported.h"
@@ -25,6 +26,14 @@ using training_logs::Reported;
 using training_logs::Step;
 
 constexpr std::size_t kLabelsShown = 12;
+
+struct Rates {
+  std::optional<double> tokens_per_second;
+  std::optional<double> samples_per_second;
+  std::optional<double> sequences_per_second;  // of steps that print their own batch and time
+  std::optional<std::uint64_t> batch_of_most;  // of them
+  std::optional<double> tokens_per_step;
+};
 
 std::optional<std::uint64_t> setting(const Reported& log, std::string_view name) {
   const std::string* text = log.setting(name);
@@ -54,10 +63,24 @@ std::optional<catalog::Precision> logged_precision(const Reported& log) {
   return std::nullopt;
 }
 
-void take_settings(const AuditArguments& a, const Reported& log, AuditCase& out, std::optional<std::uint64_t>& global_batch) {
+// Of steps that print their batch the one that most of them have; nothing where none has.
+std::optional<std::uint64_t> batch_of_most(const std::vector<Step>& steps) {
+  std::vector<double> batches;
+  for (const Step& step : steps) {
+    if (!step.excluded && step.batch_samples) batches.push_back(*step.batch_samples);
+  }
+  if (batches.empty()) return std::nullopt;
+  std::sort(batches.begin(), batches.end());
+  const double middle = batches[batches.size() / 2];
+  const auto same = static_cast<std::size_t>(std::count(batches.begin(), batches.end(), middle));
+  if (same * 2 <= batches.size() || middle != std::floor(middle)) return std::nullopt;
+  return static_cast<std::uint64_t>(middle);
+}
+
+void take_settings(const AuditArguments& a, const Reported& log, const Rates& rates, AuditCase& out, std::optional<std::uint64_t>& global_batch) {
   audit::Run& run = out.run;
   take("sequence length", a.sequence_tokens, setting(log, "sequence_length"), out, run.sequence_tokens);
-  take("global batch", a.global_batch, setting(log, "global_batch_size"), out, global_batch);
+  take("global batch", a.global_batch, rates.sequences_per_second ? rates.batch_of_most : setting(log, "global_batch_size"), out, global_batch);
   take("GPUs", a.gpus, setting(log, "world_size"), out, run.layout.gpus);
   take("tensor parallelism", a.tensor_parallel, setting(log, "tensor_parallel"), out, run.layout.tensor_parallel);
   take("pipeline parallelism", a.pipeline_parallel, setting(log, "pipeline_parallel"), out, run.layout.pipeline_parallel);
@@ -143,12 +166,6 @@ std::optional<double> drift_of(std::vector<Step> steps) {
   return *after / *before;
 }
 
-struct Rates {
-  std::optional<double> tokens_per_second;
-  std::optional<double> samples_per_second;
-  std::optional<double> tokens_per_step;
-};
-
 // When the steps that count were: from the first to the last that has a time.
 void widen(const std::vector<Step>& steps, std::optional<units::Window>& window) {
   for (const Step& step : steps) {
@@ -200,6 +217,8 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
   out.step_seconds = summary.step_seconds;
   out.steps_used = steps_of_runs > 0 ? steps_of_runs : summary.steps_used;
   out.steps_excluded = summary.steps_excluded;
+  rates.sequences_per_second = training_logs::sequences_per_second_of(steps);
+  rates.batch_of_most = batch_of_most(steps);
   if (is_of_a_phase) {
     out.claim.tokens_per_second_per_gpu.reset();
     out.step_seconds.reset();
@@ -253,6 +272,9 @@ void derive_tokens(const Rates& rates, const std::optional<std::uint64_t>& globa
   } else if (rates.samples_per_second && out.run.sequence_tokens) {
     tokens = *rates.samples_per_second * static_cast<double>(*out.run.sequence_tokens) / gpus;
     from = "samples per second x sequence length / GPUs";
+  } else if (rates.sequences_per_second && out.run.sequence_tokens) {
+    tokens = *rates.sequences_per_second * static_cast<double>(*out.run.sequence_tokens) / gpus;
+    from = "each step's global batch x sequence length / its time / GPUs";
   } else if (out.step_seconds && *out.step_seconds > 0 && global_batch && out.run.sequence_tokens) {
     tokens = static_cast<double>(*global_batch) * static_cast<double>(*out.run.sequence_tokens) / *out.step_seconds / gpus;
     from = "global batch x sequence length / step time / GPUs";
@@ -287,7 +309,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
   Rates rates;
   if (!a.logs.empty()) FLOPSIGHT_RETURN_IF_ERROR(read_logs(a, out, settings, rates));
   std::optional<std::uint64_t> global_batch;
-  take_settings(a, settings, out, global_batch);
+  take_settings(a, settings, rates, out, global_batch);
   check_model(settings, out);
   if (!a.store_path.empty()) FLOPSIGHT_RETURN_IF_ERROR(read_store(a, env, out));
   if (a.mfu_ratio) out.claim.mfu_ratio = a.mfu_ratio;
@@ -298,6 +320,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
     out.claim.peak_flops_per_second = *a.flops_per_second_per_gpu / *a.mfu_ratio;
   }
   if (a.peak_flops_per_second) out.claim.peak_flops_per_second = a.peak_flops_per_second;
+  if (a.global_batch || a.step_seconds) rates.sequences_per_second.reset();  // what was given goes before what steps print
   derive_tokens(rates, global_batch, out);
   if (a.ofu_ratio) out.measured = {a.ofu_ratio, true};
   out.run.document_tokens = a.document_tokens;

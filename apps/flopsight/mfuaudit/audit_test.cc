@@ -150,6 +150,51 @@ TEST(AuditCommand, a_log_that_claims_the_impossible_throughout_is_judged) {
   EXPECT_TRUE(says(audit, "assumptions", "all steps of the log are above the peak"));
 }
 
+// A batch that is ramped up: each step's tokens are of its own batch, and a log whose every line is right is not accused.
+TEST(AuditCommand, a_batch_that_ramps_up_is_that_of_each_step) {
+  const TempFolder folder;
+  const auto ramp = [](double tflops_factor, std::size_t at_the_end) {
+    std::string lines;
+    int step = 0;
+    const auto add = [&](int batch, std::size_t steps) {
+      // 2.3406 s for 128 sequences of 8192 tokens on 64 GPUs, of 51.4 GFLOP a token.
+      for (std::size_t i = 0; i < steps; ++i) {
+        lines += " iteration " + std::to_string(++step) + "/ 500000 | elapsed time per iteration (ms): " + std::to_string(2340.6 * batch / 128) +
+                 " | throughput per GPU (TFLOP/s/GPU): " + std::to_string(360.3 * tflops_factor) + " | global batch size: " + std::to_string(batch) + " | lm loss: 2.0E+00 |\n";
+      }
+    };
+    for (int batch = 128; batch < 1024; batch += 128) add(batch, 3);
+    add(1024, at_the_end);
+    return lines;
+  };
+  const auto of = [&](const std::string& text_of_log, int exit_code, Arguments more = {}) {
+    more.insert(more.end(), {"--config", config("made--Llama-3-8B"), "--log", folder.write("ramp.log", text_of_log), "--gpus", "64", "--seq-len", "8192", "--precision", "bf16"});
+    return audit_of(more, exit_code);
+  };
+  const auto right = of(ramp(1, 200), 0);
+  EXPECT_EQ(text(right, "verdict"), "consistent") << text(right, "summary");
+  EXPECT_NEAR(number(right, "flops_ratio"), 1, 0.02);
+  EXPECT_TRUE(says(right, "assumptions", "each step's global batch x sequence length / its time / GPUs"));
+  // No one batch is of most steps.
+  EXPECT_EQ(text(of(ramp(1, 2), 0), "verdict"), "consistent");
+  const auto doubled = of(ramp(2, 200), 1);
+  EXPECT_EQ(text(doubled, "verdict"), "over_reported");
+  EXPECT_NEAR(number(doubled, "flops_ratio"), 2, 0.04);
+  EXPECT_TRUE(lists(doubled, "gpu_count"));
+  // What was given goes before what the steps print.
+  EXPECT_NEAR(number(of(ramp(1, 200), 0, {"--global-batch", "1024"}), "flops_ratio"), 1, 0.02);
+  const Answer shown = run_program({"logs", folder.write("ramp.log", ramp(1, 200))});
+  EXPECT_NE(shown.out.find("128 … 1024"), std::string::npos) << shown.out;
+  // NeMo's own wording.
+  std::string nemo;
+  for (int step = 0; step < 50; ++step) {
+    const bool first = step < 10;
+    nemo += "Training epoch 0, iteration " + std::to_string(step) + "/999 | lr: 1.5e-07 | global_batch_size: " + (first ? "64" : "128") + " | global_step: " + std::to_string(step) +
+            " | reduced_train_loss: 10.9 | train_step_timing in s: " + (first ? "1.170" : "2.340") + " | TFLOPS_per_GPU: 360.3\n";
+  }
+  EXPECT_EQ(text(of(nemo, 0), "verdict"), "consistent");
+}
+
 TEST(AuditCommand, a_log_without_a_claim_still_gives_its_mfu) {
   const auto out = audit_of({"--config", config("made--Llama-3.1-405B"), "--log", log("mlperf-v5.0-nvidia-eos-64xH100node-llama31_405b.txt"), "--gpus", "512", "--precision", "fp8"}, 0);
   EXPECT_EQ(text(out, "verdict"), "undecided");
