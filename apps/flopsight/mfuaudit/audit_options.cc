@@ -100,6 +100,19 @@ std::optional<std::string> set_window(AuditArguments& a, const AuditTexts& t) {
   return std::nullopt;
 }
 
+// A GPU holds one part of a model: --tp x --pp x --cp of them hold it once. --ep splits among the same.
+std::optional<std::string> check_layout(const AuditArguments& a) {
+  if (!a.gpus) return std::nullopt;
+  const double parts = static_cast<double>(a.tensor_parallel.value_or(1)) * static_cast<double>(a.pipeline_parallel.value_or(1)) * static_cast<double>(a.context_parallel.value_or(1));
+  const auto gpus = static_cast<double>(*a.gpus);
+  if (parts <= gpus && static_cast<double>(a.expert_parallel.value_or(1)) <= gpus) return std::nullopt;
+  std::string sizes;
+  for (const auto& [name, size] : {std::pair("--tp ", a.tensor_parallel), std::pair("--pp ", a.pipeline_parallel), std::pair("--cp ", a.context_parallel), std::pair("--ep ", a.expert_parallel)}) {
+    if (size) sizes += (sizes.empty() ? "" : ", ") + std::string(name) + std::to_string(*size);
+  }
+  return "--gpus " + std::to_string(*a.gpus) + ": fewer than " + sizes + " need";
+}
+
 std::optional<std::string> check_choices(const AuditArguments& a) {
   if (!a.logs.empty() && (a.mfu_ratio || a.flops_per_second_per_gpu)) return "--log excludes --mfu and --tflops-per-gpu";
   if (a.logs.empty() && (!a.run_label.empty() || !a.patterns_path.empty() || !a.log_format.empty() || !a.zone.empty())) return "--run, --patterns, --log-format and --zone need --log";
@@ -134,7 +147,8 @@ std::optional<std::string> set_audit(AuditArguments& a, const AuditTexts& t) {
   if (auto wrong = set_ratio("--ofu", t.ofu, 1, a.ofu_ratio)) return wrong;
   if (!t.precision.empty()) {
     a.precision = catalog::find_precision(t.precision);
-    if (!a.precision) return "--precision " + base::printable(t.precision, 40) + ": expected bf16, fp16, fp8, fp4, tf32 or fp32";
+    const bool trains = a.precision && *a.precision != catalog::Precision::kInt8;  // as this option lists them
+    if (!trains) return "--precision " + base::printable(t.precision, 40) + ": expected bf16, fp16, fp8, fp4, tf32 or fp32";
   }
   if (!t.recompute.empty()) {
     a.recompute = audit::parse_recompute(t.recompute);
@@ -147,6 +161,7 @@ std::optional<std::string> set_audit(AuditArguments& a, const AuditTexts& t) {
   if (a.flops_per_second_per_gpu) *a.flops_per_second_per_gpu *= 1e12;
   if (a.peak_flops_per_second) *a.peak_flops_per_second *= 1e12;
   if (auto wrong = set_window(a, t)) return wrong;
+  if (auto wrong = check_layout(a)) return wrong;
   return check_choices(a);
 }
 
