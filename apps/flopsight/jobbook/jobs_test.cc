@@ -90,6 +90,16 @@ TEST(Jobs, json_of_slurm_is_told_from_a_list_by_its_own_keys_however_it_is_space
   }
 }
 
+TEST(Jobs, of_no_gpu_has_no_hours_and_that_is_known) {
+  const test::TempFolder folder;
+  const std::string store = folder.path() + "/s";
+  const std::string told = folder.write("jobs.json", R"([{"id": "5", "hosts": "n1", "gpu_count": 0, "start": "2026-11-30T10:00:00Z", "end": "2026-11-30T11:00:00Z"}])");
+  ASSERT_EQ(run_program({"jobs", "import", "--store", store, told}).exit_code, 0);
+  const std::string shown = run_program({"jobs", "show", "--store", store, "--start", "2026-11-30T09:00:00Z", "--end", "2026-11-30T12:00:00Z", "5"}).out;
+  EXPECT_THAT(shown, HasSubstr("GPUs           0\n"));
+  EXPECT_THAT(shown, HasSubstr("GPU-hours      0.00 held, "));
+}
+
 TEST(Jobs, imported_after_the_samples_have_the_time_that_was_nobodys) {
   const test::TempFolder folder;
   const std::string store = folder.path() + "/s";

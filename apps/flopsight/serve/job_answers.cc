@@ -154,7 +154,9 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
     if (holder.team.empty()) holder.team = held->holder.team;
   }
   JobAnswer answer = analysis::answer_job(gathered.cells, q.settings.fleet, q.settings.prices, q.quality);
-  if (gathered.cells.by_model.empty()) {
+  // A job that held no GPU has no hours of one, which is known.
+  const bool held_none = !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const schedulers::Job& run) { return run.gpu_count == 0U; });
+  if (gathered.cells.by_model.empty() && !held_none) {
     // Instances that were held, and nobody knows which share of a GPU they are.
     analysis::Summary& hours = answer.summary;
     hours.gpu_hours_allocated = hours.gpu_hours_delivered = hours.gpu_hours_lost = hours.gpu_hours_unmeasured = std::nullopt;
