@@ -162,8 +162,9 @@ void advise_tensor(const Serve& serve) {
   }
   if (best.tensor == now.tensor) return;
   const Serving after = serve.model.predict(best).value();
+  const std::string idle = now.busy_replicas() == now.replicas() ? "" : text(now.replicas() - now.busy_replicas()) + " of " + text(now.replicas()) + " replicas have no request; ";
   propose(serve, {"tensor_parallel", text(best.replicas()) + (best.replicas() == 1 ? " replica of " : " replicas of ") + text(best.replica_gpus()) + (best.replica_gpus() == 1 ? " GPU" : " GPUs") + " (--tp " + text(best.tensor) + ")", best, Confidence::kMedium,
-                  "messages take " + time_text(serve.one.serving.decode.tensor_parallel_seconds) + " of a step now, " + time_text(after.decode.tensor_parallel_seconds) + " then" +
+                  idle + "messages take " + time_text(serve.one.serving.decode.tensor_parallel_seconds) + " of a step now, " + time_text(after.decode.tensor_parallel_seconds) + " then" +
                       between_text(serve.one.serving, after),
                   best.tensor < now.tensor ? "a single request takes longer" : "", "roofline of decode and prefill", Saves::kOther});
 }

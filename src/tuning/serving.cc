@@ -201,7 +201,7 @@ void set_memory(const flops::Model& model, const ServeSettings& s, const CacheSi
   const double request_bytes = cache.per_token_bytes * mean_held / (1 - out.cache_waste_ratio) + cache.per_request_bytes;
   out.memory.weights_bytes = stored_weights_bytes(model, s);
   out.memory.capacity_bytes = capacity;
-  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = std::max(1.0, number(s.concurrency) / number(s.replicas()));
+  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = number(s.concurrency) / number(s.busy_replicas());
   out.batch_fitting_total = wanted;
   if (capacity && request_bytes > 0) {
     const double room = *capacity * kUsableRatio - out.memory.weights_bytes;
@@ -433,7 +433,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   Serving out;
   set_memory(model_, s, cache_size(model_, s), device_memory_bytes(rates_.device()), out);
   const double in = number(s.input_tokens), generated = number(s.output_tokens), mean_held = in + generated / 2;
-  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = std::max(1.0, number(s.concurrency) / number(s.replicas()));
+  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = number(s.concurrency) / number(s.busy_replicas());
   const double rows = s.speculation ? number(s.speculation->drafted_tokens) + 1 : 1;
   FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, out.batch_total, mean_held, rows));
   FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill alone, prefill(s, 1));
@@ -459,7 +459,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   out.batching_gain_ratio = static_loss(s, out.batch_total);
   const double stretched = s.continuous ? 1 : out.batching_gain_ratio;
   const double cycle = (steps * step + prefills) * stretched;
-  out.request_rate_hertz = out.batch_total / cycle * number(s.replicas());
+  out.request_rate_hertz = out.batch_total / cycle * number(s.busy_replicas());
   out.tokens_per_second = out.request_rate_hertz * generated;
   set_latencies({steps, step, prefills / held_up, held_up, cycle, wanted}, s, out);
   set_breakdown({steps, step, prefills / held_up, held_up, cycle, wanted}, {first.messages_seconds / first.total_seconds(), first.expert_messages_seconds / first.total_seconds()}, out);
@@ -468,7 +468,8 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   workload.sequence.tokens = s.input_tokens + s.output_tokens;
   const double request_flops = flops::forward_cost(model_, workload).total() * (in * (1 - s.prefix_hit_ratio) + generated - 1);  // the last token is not computed on
   out.mfu_ratio = request_flops * out.request_rate_hertz / (number(s.gpus) * peak);
-  out.attainable_ofu_ratio = (out.decode.peak_seconds * steps + held_up * first.peak_seconds) / cycle;
+  const double busy_ratio = number(s.busy_replicas()) / number(s.replicas());
+  out.attainable_ofu_ratio = busy_ratio * (out.decode.peak_seconds * steps + held_up * first.peak_seconds) / cycle;
   return out;
 }
 

@@ -13,7 +13,7 @@
 // takes with the prefills that come into it. Prefill in pieces: the request's own pieces go with as many decode steps of the others, which its first token
 // waits for. A static batch is prefilled together, and its decoding is not interrupted.
 //
-// A replica is max(tp, ep) GPUs; others are further replicas, each with its part of the concurrency. Experts read: E (1 - (1 - k/E)^B). Latent attention
+// A replica is max(tp, ep) GPUs; others are further replicas, each with its part of the concurrency, or idle where there are fewer requests. Experts read: E (1 - (1 - k/E)^B). Latent attention
 // decodes in the latent. The cache is divided over tensor-parallel GPUs as far as there are key-value heads, a latent is not. Kernels reach 0.8 of
 // the bandwidth (gemm/attainable.h), and seven a layer take 3 us each to start, or 6 where the host launches them one by one, as it does for prompts. Prompts that come
 // together are prefilled together, up to 8,192 tokens: as many come as requests end with a decode step. Sources: Pope et al. 2022 (arXiv 2211.05102); Kwon et al. 2023 (arXiv 2309.06180, paging); Yu et al. 2022 (Orca, continuous batching);
@@ -71,6 +71,7 @@ struct ServeSettings {
 
   std::uint64_t replica_gpus() const { return tensor > expert ? tensor : expert; }
   std::uint64_t replicas() const { return gpus / replica_gpus(); }
+  std::uint64_t busy_replicas() const { return concurrency < replicas() ? concurrency : replicas(); }  // others have no request
 };
 
 inline constexpr std::uint64_t kConcurrencyMax = 10'000'000;

@@ -84,6 +84,25 @@ TEST(Serving, its_figures_belong_to_each_other) {
   EXPECT_LT(v.attainable_ofu_ratio, 0.8);
 }
 
+TEST(Serving, requests_in_flight_are_those_that_are_given) {
+  for (const std::uint64_t gpus : {1u, 3u, 8u}) {
+    for (const std::uint64_t concurrency : {1u, 2u, 4u, 8u, 9u, 64u, 4000u}) {
+      ServeRun run;
+      run.settings.gpus = gpus;
+      run.settings.concurrency = concurrency;
+      const Serving v = run.predict();
+      EXPECT_NEAR(v.tokens_per_second * v.request_seconds / 96, static_cast<double>(concurrency), 1e-9 * static_cast<double>(concurrency)) << gpus << " GPUs";
+    }
+  }
+  ServeRun run;
+  const Serving one = run.predict();
+  run.settings.gpus = 8;
+  EXPECT_EQ(run.predict().tokens_per_second, one.tokens_per_second) << "seven replicas have nothing to do";
+  EXPECT_NEAR(run.predict().attainable_ofu_ratio, one.attainable_ofu_ratio / 8, 1e-15);
+  run.settings.concurrency = 4;
+  EXPECT_NEAR(run.predict().tokens_per_second, 4 * one.tokens_per_second, 1e-9);
+}
+
 TEST(Serving, prefill_of_70b_is_compute_bound) {
   ServeRun run("made--Llama-3-70B");
   run.settings.gpus = run.settings.tensor = 8;
@@ -323,6 +342,16 @@ TEST(ServeAdvice, as_many_gpus_for_a_replica_as_it_takes) {
   run.settings.tensor = 1;
   run.settings.concurrency = 1024;
   EXPECT_EQ(find(run.advice(), "tensor_parallel"), nullptr);
+}
+
+TEST(ServeAdvice, replicas_without_a_request_are_better_part_of_one_that_has) {
+  ServeRun run;
+  run.settings.gpus = 8;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "tensor_parallel");
+  ASSERT_NE(a, nullptr);
+  EXPECT_GT(*a->gain_ratio, 1);
+  EXPECT_NE(a->why.find("7 of 8 replicas have no request"), std::string::npos) << a->why;
 }
 
 TEST(ServeAdvice, experts_over_gpus) {

@@ -15,9 +15,10 @@ using views::text_table::number;
 std::vector<std::pair<std::string, std::string>> facts(const TuneServeAnswer& answer) {
   const tuning::ServeSettings& s = answer.arguments.settings;
   const tuning::Serving& v = answer.serving;
+  const std::uint64_t idle = s.replicas() - s.busy_replicas();
   std::vector<std::pair<std::string, std::string>> out = {
       {"GPUs", std::to_string(s.gpus) + " x " + answer.gpu + ", " + answer.fabric},
-      {"replicas", std::to_string(s.replicas()) + " of " + std::to_string(s.replica_gpus()) + " GPUs"}};
+      {"replicas", std::to_string(s.replicas()) + " of " + std::to_string(s.replica_gpus()) + " GPUs" + (idle > 0 ? ", " + std::to_string(idle) + " without a request" : "")}};
   if (!answer.fits().value_or(true)) {
     out.emplace_back("does not fit", answer.over());
     return out;
