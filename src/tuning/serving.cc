@@ -29,6 +29,10 @@ constexpr double kTileRowsLeast = 256;          // products of fewer rows are bo
 
 double number(std::uint64_t n) { return static_cast<double>(n); }
 
+double prompt_tokens(const ServeSettings& s) { return std::max(1.0, number(s.input_tokens) * (1 - s.prefix_hit_ratio)); }
+
+double pieces_of(const ServeSettings& s) { return s.chunk_tokens > 0 ? std::ceil(prompt_tokens(s) / number(s.chunk_tokens)) : 1; }
+
 Precision compute_precision(WeightFormat format, const Rates& rates) {
   switch (format) {
     case WeightFormat::kFp8: return Precision::kFp8;
@@ -74,6 +78,12 @@ double cache_elements_read(const flops::Layer& layer, double context) {
 double cache_cut(const flops::Layer& layer, const ServeSettings& s) {
   const flops::AttentionCore& core = *layer.attention;
   return core.latent_dim > 0 ? 1 : number(std::min(s.tensor, std::max<std::uint64_t>(core.kv_heads, 1)));
+}
+
+// Each piece of a prompt reads the cache of those before it.
+double pieces_cache_seconds(const flops::Layer& layer, const Rates& rates, const ServeSettings& s) {
+  const double context = number(s.input_tokens) * (1 + s.prefix_hit_ratio) / 2;  // in the mean of the pieces
+  return number(layer.executed) * pieces_of(s) * cache_elements_read(layer, context) * cache_bytes(s.cache) / cache_cut(layer, s) / rates.bandwidth_bytes_per_second();
 }
 
 struct CacheSize {
@@ -214,6 +224,7 @@ void set_memory(const flops::Model& model, const ServeSettings& s, const CacheSi
 
 struct Cycle {  // of a request, from its place in the batch to its end
   double steps = 0;
+  double beside_steps = 0;     // decode steps of others that its own pieces of prefill go with
   double step_seconds = 0;
   double prefill_seconds = 0;  // of a request, among the others
   double held_up = 1;          // requests whose prefills a group of GPUs does meanwhile
@@ -221,32 +232,39 @@ struct Cycle {  // of a request, from its place in the batch to its end
   double wanted = 1;           // requests of a replica that want a place
 };
 
+// Of a request's pieces, those that go with a decode step of the others: no more than there are steps, of which each carries one, and none where
+// nobody else is there.
+double riding_pieces(const ServeSettings& s, double held_up, double steps) {
+  if (s.chunk_tokens == 0 || !s.continuous || held_up <= 1) return 0;
+  const double others = held_up - 1;
+  return std::min(pieces_of(s) * std::min(1.0, others), steps * std::min(others, 1 / others));
+}
+
 void set_latencies(const Cycle& c, const ServeSettings& s, Serving& out) {
   const double generated = number(s.output_tokens), decoding = c.steps * c.step_seconds;
   const double waiting = c.seconds * (std::max(1.0, c.wanted / out.batch_total) - 1);
-  const double stretch = c.seconds / (decoding + c.prefill_seconds);
-  const double pieces = s.chunk_tokens > 0 ? std::max(1.0, std::ceil(number(s.input_tokens) * (1 - s.prefix_hit_ratio) / number(s.chunk_tokens))) : 1;
-  const double beside = s.continuous && c.held_up > 1 ? (pieces - 1) * c.step_seconds : 0;  // decode steps of others that its own pieces go with
-  out.request_seconds = c.seconds + waiting + beside;
+  const double beside = c.beside_steps * c.step_seconds;
+  const double stretch = (c.seconds - beside) / (decoding + c.prefill_seconds);
+  out.request_seconds = c.seconds + waiting;
   if (!s.continuous) {
     out.first_token_seconds = out.request_seconds - decoding;
     if (s.output_tokens > 1) out.token_seconds = out.token_worst_seconds = decoding / (generated - 1);
     return;
   }
   // Behind those that it finds, and together with those that come with it.
-  const double first = std::max(stretch, out.prefills_together_total) * c.prefill_seconds;
-  out.first_token_seconds = first + waiting + beside;
+  const double first = std::max(stretch, out.prefills_together_total) * c.prefill_seconds + beside;
+  out.first_token_seconds = first + waiting;
   if (s.output_tokens == 1) return;
   out.token_seconds = (c.seconds - first) / (generated - 1);
   // Whole pieces, at least one where there is anybody else, and as many as the mean says where several come in each step.
-  const double piece = c.prefill_seconds * out.prefills_together_total / pieces, others = (stretch - 1) * c.step_seconds;
+  const double piece = c.prefill_seconds * out.prefills_together_total / pieces_of(s), others = (stretch - 1) * c.step_seconds;
   const double in_the_way = c.held_up > 1 && piece > 0 ? std::max(1.0, std::ceil(others / piece * (1 - 1e-9))) * piece : 0;
   out.token_worst_seconds = c.step_seconds + in_the_way;
 }
 
 // Prompts that a scheduler finds waiting: as many requests end with each decode step, and are followed by others, as there are requests for its tokens.
-double prompts_together(const ServeSettings& s, double held_up, double steps, double prompt_tokens) {
-  const double room = std::max(1.0, std::floor((s.chunk_tokens > 0 ? number(s.chunk_tokens) : kPrefillTokensMax) / prompt_tokens));
+double prompts_together(const ServeSettings& s, double held_up, double steps) {
+  const double room = std::max(1.0, std::floor((s.chunk_tokens > 0 ? number(s.chunk_tokens) : kPrefillTokensMax) / prompt_tokens(s)));
   const double waiting = s.continuous && steps > 1 ? std::max(1.0, held_up / steps) : held_up;
   return std::min(waiting, room);
 }
@@ -258,7 +276,7 @@ struct PrefillShares {  // of its time
 
 void set_breakdown(const Cycle& c, const PrefillShares& shares, Serving& out) {
   const bool decodes = c.steps > 0;
-  const double prefills = decodes ? c.held_up * c.prefill_seconds / c.steps : c.held_up * c.prefill_seconds;
+  const double prefills = decodes ? c.held_up * c.prefill_seconds / (c.steps + c.beside_steps) : c.held_up * c.prefill_seconds;
   Breakdown& b = out.breakdown;
   b.compute_seconds = prefills * (1 - shares.tensor_messages_ratio - shares.expert_messages_ratio);
   b.tensor_parallel_seconds = prefills * shares.tensor_messages_ratio;
@@ -390,38 +408,41 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, do
   Prefill out;
   const Precision precision = compute_precision(s.weights, rates_);
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
-  const double tokens = std::max(1.0, number(s.input_tokens) * (1 - s.prefix_hit_ratio));
+  const double tokens = prompt_tokens(s), pieces = pieces_of(s);  // several pieces are of one request
   flops::GemmOptions options;
-  options.tokens = static_cast<std::uint64_t>(std::llround(tokens * together));
+  options.tokens = static_cast<std::uint64_t>(pieces > 1 ? std::ceil(tokens / pieces) : std::round(tokens * together));
   options.tensor_parallel = s.tensor;
   options.backward = false;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
   const double spread = number(s.replica_gpus()) / number(s.tensor);
   for (const flops::Gemm& gemm : gemms) {
     const bool head = gemm.layer == flops::LayerKind::kHead;  // of the last token only
-    const double copies = number(gemm.count) / (gemm.expert == flops::Expert::kRouted ? spread : 1);
+    const double copies = (head ? 1 : pieces) * number(gemm.count) / (gemm.expert == flops::Expert::kRouted ? spread : 1);
     FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time,
                                product_time(rates_, head ? together : number(gemm.m), gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
-    out.compute_seconds += std::max(time.memory_seconds, time.compute_seconds) / kSustainedRatio;
+    out.products_seconds += std::max(time.memory_seconds, time.compute_seconds) / kSustainedRatio;
     out.peak_seconds += time.peak_seconds;
   }
+  out.compute_seconds = out.products_seconds;
   flops::Sequence sequence;
   sequence.tokens = s.input_tokens;
   for (const flops::Layer& layer : model_.layers) {
     if (!is_text(layer) || layer.matmuls.empty()) continue;
     const flops::Cost cost = flops::layer_forward(layer, sequence, {});
     const double core = (cost.of(flops::Part::kAttentionCore) + cost.of(flops::Part::kRecurrentCore)) * number(layer.executed) * tokens * together / number(s.tensor);
-    out.compute_seconds += core / (peak16 * rates_.attention(s.attention).forward_ratio * kSustainedRatio);
+    const double arithmetic = core / (peak16 * rates_.attention(s.attention).forward_ratio * kSustainedRatio);
+    out.compute_seconds += pieces > 1 && layer.attention ? std::max(arithmetic, pieces_cache_seconds(layer, rates_, s) / kSustainedRatio) : arithmetic;
     out.peak_seconds += core / peak16;
-    const double message = 2 * tokens * together * number(layer.matmuls.front().in);
-    out.expert_messages_seconds += number(layer.executed) * expert_messages_seconds(layer, fabric_, s, tokens * together);
-    if (s.tensor > 1) out.messages_seconds += number(layer.executed) * all_reduce_time(fabric_, group_of(fabric_, s.tensor, 1), Bytes(message)).time.value;
+    const double message = 2 * tokens * together / pieces * number(layer.matmuls.front().in), times = pieces * number(layer.executed);
+    out.expert_messages_seconds += times * expert_messages_seconds(layer, fabric_, s, tokens * together / pieces);
+    if (s.tensor > 1) out.messages_seconds += times * all_reduce_time(fabric_, group_of(fabric_, s.tensor, 1), Bytes(message)).time.value;
   }
   out.compute_seconds += passes_seconds(model_, rates_, s, tokens * together) / kSustainedRatio;
   // Prompts are launched one kernel after another, whatever decoding does.
-  const double kernels = layers_of(model_) * kKernelsOfLayer;
+  const double kernels = pieces * layers_of(model_) * kKernelsOfLayer;
   out.compute_seconds = std::max(out.compute_seconds + kernels * gemm::kStartSeconds, kernels * kLaunchSeconds);
   out.compute_seconds /= together;
+  out.products_seconds /= together;
   out.messages_seconds /= together;
   out.expert_messages_seconds /= together;
   out.peak_seconds /= together;
@@ -435,41 +456,40 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   const double in = number(s.input_tokens), generated = number(s.output_tokens), mean_held = in + generated / 2;
   const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = number(s.concurrency) / number(s.busy_replicas());
   const double rows = s.speculation ? number(s.speculation->drafted_tokens) + 1 : 1;
-  FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, out.batch_total, mean_held, rows));
+  if (s.speculation) out.tokens_per_step_total = speculative_tokens_total(s.speculation->acceptance_ratio, number(s.speculation->drafted_tokens));
+  const double steps = (generated - 1) / out.tokens_per_step_total;  // the first token comes from prefill
+  const double held_up = std::max(1.0, out.batch_total / groups);  // prefills that one group of GPUs has to do meanwhile, its own among them
+  const double beside = riding_pieces(s, held_up, steps), all_steps = steps + beside;
+  // A request does not decode while its own pieces ride with the steps of others.
+  const double decoding = beside > 0 ? out.batch_total * steps / all_steps : out.batch_total;
+  FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, decoding, mean_held, rows));
   FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill alone, prefill(s, 1));
   out.prefill_seconds = alone.total_seconds();
 
   double step = out.decode.total_seconds();
   if (s.speculation) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const DecodeStep plain, decode(s, out.batch_total, mean_held));
+    FLOPSIGHT_ASSIGN_OR_RETURN(const DecodeStep plain, decode(s, decoding, mean_held));
     step += number(s.speculation->drafted_tokens) * s.speculation->draft_cost_ratio * plain.total_seconds();
-    out.tokens_per_step_total = speculative_tokens_total(s.speculation->acceptance_ratio, number(s.speculation->drafted_tokens));
   }
-  const double steps = (generated - 1) / out.tokens_per_step_total;  // the first token comes from prefill
-  const double held_up = std::max(1.0, out.batch_total / groups);  // prefills that one group of GPUs has to do meanwhile, its own among them
-  const double prompt = std::max(1.0, in * (1 - s.prefix_hit_ratio));
-  out.prefills_together_total = prompts_together(s, held_up, steps, prompt);
+  out.prefills_together_total = prompts_together(s, held_up, steps);
   FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s, out.prefills_together_total));
-  double prefills = held_up * first.total_seconds();
-  if (s.chunk_tokens > 0) {
-    // A piece of prefill goes along with a decode step, whose reading of weights it uses.
-    const double pieces = held_up * std::ceil(prompt / number(s.chunk_tokens)) / out.prefills_together_total;
-    prefills -= std::min(std::min(pieces, steps) * out.decode.weights_seconds, prefills / 2);
-  }
+  // Weights that a decode step reads are not read again for the piece that goes with it.
+  const double shared = beside * std::min(out.decode.weights_seconds, first.products_seconds / pieces_of(s));
+  const double prefill_seconds = first.total_seconds() - shared;
   out.batching_gain_ratio = static_loss(s, out.batch_total);
   const double stretched = s.continuous ? 1 : out.batching_gain_ratio;
-  const double cycle = (steps * step + prefills) * stretched;
-  out.request_rate_hertz = out.batch_total / cycle * number(s.busy_replicas());
+  const Cycle cycle{steps, beside, step, prefill_seconds, held_up, (all_steps * step + held_up * prefill_seconds) * stretched, wanted};
+  out.request_rate_hertz = out.batch_total / cycle.seconds * number(s.busy_replicas());
   out.tokens_per_second = out.request_rate_hertz * generated;
-  set_latencies({steps, step, prefills / held_up, held_up, cycle, wanted}, s, out);
-  set_breakdown({steps, step, prefills / held_up, held_up, cycle, wanted}, {first.messages_seconds / first.total_seconds(), first.expert_messages_seconds / first.total_seconds()}, out);
+  set_latencies(cycle, s, out);
+  set_breakdown(cycle, {first.messages_seconds / prefill_seconds, first.expert_messages_seconds / prefill_seconds}, out);
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(compute_precision(s.weights, rates_)));
   flops::Workload workload;
   workload.sequence.tokens = s.input_tokens + s.output_tokens;
   const double request_flops = flops::forward_cost(model_, workload).total() * (in * (1 - s.prefix_hit_ratio) + generated - 1);  // the last token is not computed on
   out.mfu_ratio = request_flops * out.request_rate_hertz / (number(s.gpus) * peak);
   const double busy_ratio = number(s.busy_replicas()) / number(s.replicas());
-  out.attainable_ofu_ratio = busy_ratio * (out.decode.peak_seconds * steps + held_up * first.peak_seconds) / cycle;
+  out.attainable_ofu_ratio = busy_ratio * (out.decode.peak_seconds * all_steps + held_up * first.peak_seconds) / cycle.seconds;
   return out;
 }
 

@@ -10,8 +10,8 @@
 //
 // A prompt that comes finds those of the others in their prefill as often as these are there in the mean (the arrival theorem of closed systems, Reiser and
 // Lavenberg 1980), is behind them, and goes before decoding, as in vLLM: TTFT = prefill + (B - 1) TTFT / cycle prefill, and the rest of the cycle is what decoding
-// takes with the prefills that come into it. Prefill in pieces: the request's own pieces go with as many decode steps of the others, which its first token
-// waits for. A static batch is prefilled together, and its decoding is not interrupted.
+// takes with the prefills that come into it. Prefill in pieces: each reads the weights again, but for those that go with a decode step of the others, which
+// the request's first token waits for; a step carries one piece, and the request is not among those that it decodes. A static batch is prefilled together, and its decoding is not interrupted.
 //
 // A replica is max(tp, ep) GPUs; others are further replicas, each with its part of the concurrency, or idle where there are fewer requests. Experts read: E (1 - (1 - k/E)^B). Latent attention
 // decodes in the latent. The cache is divided over tensor-parallel GPUs as far as there are key-value heads, a latent is not. Kernels reach 0.8 of
@@ -132,6 +132,7 @@ class ServeModel {
  private:
   struct Prefill {
     double compute_seconds = 0;
+    double products_seconds = 0;         // of these, products with weights
     double messages_seconds = 0;         // of tensor parallelism
     double expert_messages_seconds = 0;
     double peak_seconds = 0;

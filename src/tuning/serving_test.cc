@@ -103,6 +103,35 @@ TEST(Serving, requests_in_flight_are_those_that_are_given) {
   EXPECT_NEAR(run.predict().tokens_per_second, 4 * one.tokens_per_second, 1e-9);
 }
 
+TEST(Serving, pieces_of_prefill_save_no_more_than_the_reading_of_steps_that_carry_them) {
+  for (const std::uint64_t concurrency : {1u, 2u, 3u, 8u, 64u}) {
+    ServeRun run;
+    run.settings.input_tokens = 1000;
+    run.settings.output_tokens = 200;
+    run.settings.gpus = concurrency == 3 ? 2 : 1;
+    run.settings.concurrency = concurrency;
+    const Serving whole = run.predict();
+    for (const std::uint64_t chunk : {1u, 8u, 16u, 512u, 1000u}) {
+      run.settings.chunk_tokens = chunk;
+      const Serving v = run.predict();
+      const std::string where = "pieces of " + std::to_string(chunk) + ", " + std::to_string(concurrency) + " at once";
+      const double requests = static_cast<double>(concurrency);
+      EXPECT_NEAR(v.tokens_per_second * v.request_seconds / 200, requests, 1e-9 * requests) << where;
+      EXPECT_GE(v.prefill_seconds, 0.98 * whole.prefill_seconds) << where;
+      EXPECT_GE(v.first_token_seconds, v.prefill_seconds * (1 - 1e-12)) << where;
+      const double carried = std::min(v.batch_total * static_cast<double>((1000 + chunk - 1) / chunk), 398.0);
+      EXPECT_GE(v.request_seconds, whole.request_seconds - v.batch_total * 0.02 * whole.prefill_seconds - (v.batch_total > 1 ? carried : 0) * v.decode.weights_seconds) << where;
+      if (v.batch_total == 1) {
+        EXPECT_NEAR(v.first_token_seconds, v.prefill_seconds, 1e-12) << where;
+      }
+    }
+  }
+  ServeRun run;
+  run.settings.input_tokens = 1000;
+  run.settings.chunk_tokens = 1;
+  EXPECT_GT(run.predict().prefill_seconds, 1000 * run.decode(1).weights_seconds) << "each piece reads the weights";
+}
+
 TEST(Serving, prefill_of_70b_is_compute_bound) {
   ServeRun run("made--Llama-3-70B");
   run.settings.gpus = run.settings.tensor = 8;
