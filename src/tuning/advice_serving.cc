@@ -60,9 +60,10 @@ bool propose(const Serve& serve, const ServeChange& change) {
 
 std::string time_text(double seconds) { return number_text(seconds * 1e3, "%.1f") + " ms"; }
 
-// Empty where nothing runs.
+// Empty where nothing runs. Where nothing is decoded, prefill is what there is.
 std::string bound_text(const Serving& s) {
   if (!s.memory.fits().value_or(true) || s.batch_fitting_total < 1) return {};
+  if (!s.token_seconds) return "no token is decoded; of a prefill of " + time_text(s.prefill_seconds) + " products bound by arithmetic take " + time_text(s.prefill_arithmetic_seconds);
   return std::string(s.is_memory_bound() ? "decoding is bound by reading" : "decoding is bound by arithmetic") + ": weights " + time_text(s.decode.weights_seconds) + ", cache " +
          time_text(s.decode.cache_seconds) + ", arithmetic " + time_text(s.decode.compute_seconds) + " of a step";
 }
@@ -81,6 +82,8 @@ void advise_weights(const Serve& serve) {
     ServeSettings s = serve.one.settings;
     s.weights = format;
     const bool weights_only = format == WeightFormat::kInt4Weights;
+    // Without a decode step only arithmetic in fewer bits is to be gained.
+    if (serve.one.settings.output_tokens == 1 && (weights_only || serve.one.serving.prefill_arithmetic_seconds < serve.one.serving.prefill_seconds / 2)) continue;
     propose(serve, {"quantize_weights", std::string("weights in ") + (weights_only ? "4 bits" : has_fp8 ? "FP8" : "INT8") + " (--precision " + std::string(weight_format_name(format)) + ")", s, Confidence::kMedium,
                     bound + (weights_only ? std::string(bound.empty() ? "" : ". ") + "Groups of 128 with scale and zero take 4.16 bits: 3.85 times less, not 4; prefill gains nothing" : ""),
                     "accuracy depends on task and method, no percentage holds in general: evaluate", "(W+K)/(W/c+K/c_kv)", Saves::kOther});

@@ -421,6 +421,7 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, do
     FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time,
                                product_time(rates_, head ? together : number(gemm.m), gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
     out.products_seconds += std::max(time.memory_seconds, time.compute_seconds) / kSustainedRatio;
+    if (time.compute_seconds >= time.memory_seconds) out.arithmetic_seconds += time.compute_seconds / kSustainedRatio;
     out.peak_seconds += time.peak_seconds;
   }
   out.compute_seconds = out.products_seconds;
@@ -465,6 +466,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, decoding, mean_held, rows));
   FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill alone, prefill(s, 1));
   out.prefill_seconds = alone.total_seconds();
+  out.prefill_arithmetic_seconds = alone.arithmetic_seconds;
 
   double step = out.decode.total_seconds();
   if (s.speculation) {

@@ -95,6 +95,7 @@ struct Serving {
   double batch_fitting_total = 0;    // that its cache has room for
   double cache_bytes_per_token = 0;  // on one GPU
   double prefill_seconds = 0;        // of a request alone
+  double prefill_arithmetic_seconds = 0;  // of these, products that arithmetic bounds
   double prefills_together_total = 1;  // prompts that are taken at once
   DecodeStep decode;
   double tokens_per_step_total = 1;  // more with speculation
@@ -111,6 +112,7 @@ struct Serving {
   Breakdown breakdown;               // of the mean time between two steps of a replica; of the prefills where there are no steps
   Memory memory;
 
+  // Of decode steps; where there is none, nothing is.
   bool is_memory_bound() const { return decode.weights_seconds + decode.cache_seconds > decode.compute_seconds; }
 };
 
@@ -133,6 +135,7 @@ class ServeModel {
   struct Prefill {
     double compute_seconds = 0;
     double products_seconds = 0;         // of these, products with weights
+    double arithmetic_seconds = 0;       // of these, what arithmetic bounds
     double messages_seconds = 0;         // of tensor parallelism
     double expert_messages_seconds = 0;
     double peak_seconds = 0;

@@ -305,6 +305,19 @@ TEST(ServeAdvice, weights_in_fewer_bits_within_their_bound) {
   EXPECT_EQ(find(run.advice(), "quantize_weights"), nullptr);
 }
 
+TEST(ServeAdvice, of_one_token_nothing_is_decoded) {
+  ServeRun run;
+  run.settings.output_tokens = 1;
+  const Findings findings = run.advice();
+  const Advice* a = find(findings, "quantize_weights");
+  ASSERT_NE(a, nullptr);
+  EXPECT_NE(a->change.find("FP8"), std::string::npos) << "weights alone in fewer bits change no prefill";
+  EXPECT_NE(a->why.find("products bound by arithmetic take"), std::string::npos) << a->why;
+  for (const Advice& one : findings.advice) EXPECT_EQ(one.why.find("decoding is bound by"), std::string::npos) << one.why;
+  run.settings.input_tokens = 16;
+  EXPECT_EQ(find(run.advice(), "quantize_weights"), nullptr) << "only reading would gain";
+}
+
 TEST(ServeAdvice, a_narrower_cache_where_it_is_read_long) {
   ServeRun run;
   run.settings.concurrency = 128;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include "advisor/tune_answer.h"
 #include "advisor/tune_html.h"
 #include "parse_file.h"
@@ -31,7 +34,8 @@ std::vector<std::pair<std::string, std::string>> facts(const TuneServeAnswer& an
       {"output tokens a second", number(v.tokens_per_second, "%.0f") + ", " + number(v.tokens_per_second / static_cast<double>(s.gpus), "%.0f") + " on a GPU"},
       {"decoding is bound by", v.is_memory_bound() ? "reading weights and cache" : "arithmetic"},
       {"attainable OFU", number(100 * v.attainable_ofu_ratio, "%.1f %%")}};
-  out.insert(out.end(), std::begin(figures), std::end(figures));
+  // Of one token there is no decode step, and nothing bounds it.
+  std::copy_if(std::begin(figures), std::end(figures), std::back_inserter(out), [&](const auto& figure) { return s.output_tokens > 1 || figure.first != "decoding is bound by"; });
   if (answer.usd_per_million_tokens) out.emplace_back("USD a million tokens", number(*answer.usd_per_million_tokens, "%.2f") + " of output");
   return out;
 }
@@ -99,7 +103,7 @@ std::string serve_json(const TuneServeAnswer& answer) {
                              {"batch_per_replica", v.batch_total},
                              {"batch_that_fits_per_replica", v.batch_fitting_total},
                              {"kv_cache_waste_ratio", v.cache_waste_ratio},
-                             {"bound_by", v.is_memory_bound() ? "memory" : "compute"},
+                             {"bound_by", s.output_tokens == 1 ? json::Value() : json::Value(v.is_memory_bound() ? "memory" : "compute")},
                              {"mfu_ratio", v.mfu_ratio},
                              {"attainable_ofu_ratio", v.attainable_ofu_ratio},
                              {"usd_per_million_output_tokens", answer.usd_per_million_tokens},
@@ -141,7 +145,7 @@ std::string serve_html(const TuneServeAnswer& answer) {
   page.title = "Predicted serving: " + answer.arguments.config_path;
   page.facts = facts(answer);
   if (answer.fits().value_or(true)) page.parts = breakdown_parts(answer.serving.breakdown);
-  page.parts_title = "Where the time between two decode steps goes";
+  page.parts_title = answer.arguments.settings.output_tokens > 1 ? "Where the time between two decode steps goes" : "Where the time of prefills goes";
   page.memory = answer.serving.memory;
   page.findings = &answer.findings;
   page.assumptions = answer.assumptions;

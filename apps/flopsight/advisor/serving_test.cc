@@ -71,6 +71,9 @@ TEST(TuneServe, one_output_token_has_no_time_between_tokens) {
   *(std::find(arguments.begin(), arguments.end(), "--output-tokens") + 1) = "1";
   const auto out = base::json::parse(run_program(arguments).out).value();
   EXPECT_EQ(text(out, "predicted.time_per_output_token_seconds"), "null");
+  EXPECT_EQ(text(out, "predicted.bound_by"), "null");
+  *(std::find(arguments.begin(), arguments.end(), "json")) = "table";
+  EXPECT_EQ(run_program(arguments).out.find("decoding is bound by"), std::string::npos);
   EXPECT_GT(number(out, "predicted.tokens_per_second"), 0);
 }
 
