@@ -56,9 +56,11 @@ void advise_recompute(const Rules& rules) {
     if (level == now.recompute) continue;
     TrainSettings s = now;
     s.recompute = level;
+    const auto after = rules.steps.predict(s);
+    const double saved_seconds = after.ok() ? rules.one.step.step_seconds() - after->step_seconds() : 0;
     const std::string what = std::string(recompute_text(level)) + " instead of " + std::string(recompute_text(now.recompute)) + " (--recompute " + std::string(recompute_name(level)) + ")";
     if (propose(rules, {"recompute", what, s, Confidence::kHigh,
-                        rules.fits() ? std::string(now.recompute == Recompute::kFull ? "running blocks forward again takes " : "computing scores again takes ") + percent_text(rules.share(rules.one.step.recompute_seconds)) + " of the step, and the memory is there without" : "",
+                        rules.fits() ? std::string(now.recompute == Recompute::kFull ? "running blocks forward again takes " : "computing scores again takes ") + percent_text(rules.share(saved_seconds)) + " of the step, and the memory is there without" : "",
                         "", "Korthikanti et al. 2022, arXiv 2205.05198", Saves::kCompute})) {
       return;
     }

@@ -50,6 +50,10 @@ TEST(Advice, no_recomputation_where_the_memory_is_there) {
   ASSERT_NE(a, nullptr);
   EXPECT_NEAR(*a->gain_ratio, 0.30, 0.05);
   EXPECT_EQ(a->confidence, Confidence::kHigh);
+  const std::string takes = "running blocks forward again takes ";
+  ASSERT_EQ(a->why.find(takes), 0u) << a->why;
+  const double ratio = std::stod(a->why.substr(takes.size())) / 100;
+  EXPECT_NEAR(1 / (1 - ratio) - 1, *a->gain_ratio, 0.002) << "what goes away is what is gained";
   run.settings.recompute = flops::Recompute::kNone;
   EXPECT_EQ(find(run.advice(), "recompute"), nullptr);
 }

@@ -206,7 +206,7 @@ base::Result<Step> StepModel::predict(const TrainSettings& s) {
   out.products_narrow_seconds = m * products.narrow_seconds / p * (block_products / std::max(products.all_seconds, 1e-30));
   out.products_linear_seconds = m * products.linear_seconds / p * (block_products / std::max(products.all_seconds, 1e-30));
   out.attention_seconds = m * attention / p;
-  out.recompute_seconds = m * (again * products.forward_seconds + core_repeat * cores.forward_seconds) / p;
+  out.recompute_seconds = m * (again * (products.forward_seconds + passes.blocks_forward_seconds) + core_repeat * cores.forward_seconds) / p;
   out.tile_lost_seconds = m * products.lost_seconds / p;
   out.data_parallel_hidden_seconds = data.hidden_seconds;
   out.tensor_parallel_all_seconds = m * messages.tensor_all_seconds / p;

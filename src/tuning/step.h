@@ -57,7 +57,7 @@ struct Step {
   double products_narrow_seconds = 0;     // of them in FP8 or FP4
   double products_linear_seconds = 0;     // of them linear layers of blocks: what a narrower format would change
   double attention_seconds = 0;
-  double recompute_seconds = 0;           // of products and attention
+  double recompute_seconds = 0;           // of products, attention and element-wise kernels
   double tile_lost_seconds = 0;           // of products: padding of tiles and empty waves
   double elementwise_seconds = 0;
   double optimizer_seconds = 0;

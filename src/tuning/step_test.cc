@@ -32,6 +32,7 @@ TEST(Step, full_recomputation_costs_a_quarter_to_a_third) {
   EXPECT_NEAR(with.step_seconds() / without, 1.30, 0.04);
   EXPECT_NEAR(with.attainable_ofu_ratio / with.mfu_ratio, 1.35, 0.03);
   EXPECT_LT(with.mfu_ratio, mfu);
+  EXPECT_NEAR(with.recompute_seconds, with.step_seconds() - without, 1e-9) << "element-wise kernels run again as well";
 }
 
 TEST(Step, the_bubble_is_its_formula_but_for_the_head) {
