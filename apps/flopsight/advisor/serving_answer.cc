@@ -58,6 +58,7 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   TuneGround ground;
   FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
+  FLOPSIGHT_RETURN_IF_ERROR(check_attention(rates, arguments.settings.attention));
   const tuning::ServeModel model(ground.model, rates, ground.fabric);
   tuning::ServeCase one;
   one.settings = arguments.settings;

@@ -92,6 +92,8 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
     arguments.erase(at, at + 2);
     return arguments;
   };
+  std::vector<std::string> ampere = serve({"--attention", "flash3"});
+  *std::find(ampere.begin(), ampere.end(), "H100-SXM5-80GB") = "A100-SXM4-80GB";
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {without("--gpu"), "--gpu: expected the name of a GPU; there is no default"},
       {without("--input-tokens"), "--input-tokens: expected"},
@@ -101,6 +103,7 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
       {serve({"--precision", "int2"}), "--precision int2: expected bf16"},
       {serve({"--kv-precision", "int2"}), "--kv-precision int2: expected bf16"},
       {serve({"--attention", "standard"}), "--attention standard: expected flash1"},
+      {ampere, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, A100-SXM4-80GB is Ampere"},
       {serve({"--batching", "sometimes"}), "--batching sometimes: expected continuous or static"},
       {serve({"--acceptance", "0.8"}), "--draft-tokens, --acceptance and --draft-cost go together"},
       {serve({"--prefix-hit-ratio", "2"}), "--prefix-hit-ratio"},

@@ -1,5 +1,8 @@
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <set>
+
 #include "base/text.h"
 #include "advisor/tune_options.h"
 
@@ -30,6 +33,17 @@ std::optional<std::string> set_choice(const char* name, const std::string& text,
   return std::nullopt;
 }
 
+// As a shell has it: what is set again has the later value.
+void keep_last_values(std::vector<std::string>& environment) {
+  std::vector<std::string> kept;
+  std::set<std::string> names;
+  for (auto entry = environment.rbegin(); entry != environment.rend(); ++entry) {
+    if (names.insert(entry->substr(0, entry->find('='))).second) kept.push_back(*entry);
+  }
+  std::reverse(kept.begin(), kept.end());
+  environment = std::move(kept);
+}
+
 std::optional<std::string> set_kinds(TuneTrainArguments& a, const TuneTrainTexts& t) {
   TrainSettings& s = a.settings;
   if (!t.precision.empty()) {
@@ -37,6 +51,8 @@ std::optional<std::string> set_kinds(TuneTrainArguments& a, const TuneTrainTexts
     if (!precision || !tuning::is_training_precision(*precision)) return "--precision " + base::printable(t.precision, 40) + ": expected fp32, tf32, fp16, bf16, fp8 or fp4";
     s.precision = *precision;
   }
+  const bool narrow = s.precision == catalog::Precision::kFp8 || s.precision == catalog::Precision::kFp4;
+  if (t.narrow_weights && !narrow) return "--fp8-weights: needs --precision fp8 or fp4";
   if (auto mistake = set_choice("--recompute", t.recompute, &tuning::parse_recompute, "none, selective or full", s.recompute)) return mistake;
   if (auto mistake = set_choice("--optimizer", t.optimizer, &tuning::parse_optimizer, "adam, adam-bf16, adam8bit, sgd-momentum or sgd", s.optimizer)) return mistake;
   if (auto mistake = set_choice("--kernels", t.kernels, &tuning::parse_kernels, "eager or fused", s.kernels)) return mistake;
@@ -49,6 +65,7 @@ std::optional<std::string> set_kinds(TuneTrainArguments& a, const TuneTrainTexts
     else if (word == "tensor") s.overlap_tensor = true;
     else if (word == "expert") s.overlap_expert = true;
     else if (word != "none") return "--overlap " + base::printable(word, 40) + ": expected none, or of data, tensor and expert";
+    else if (t.overlap != word) return "--overlap " + base::printable(t.overlap, 40) + ": none does not go with others";
   }
   return std::nullopt;
 }
@@ -156,6 +173,7 @@ std::optional<std::string> set_tune_train(TuneTrainArguments& a, const TuneTrain
   for (const std::string& entry : a.environment) {
     if (entry.find('=') == std::string::npos || entry.starts_with('=')) return "--env " + base::printable(entry, 60) + ": expected NAME=value";
   }
+  keep_last_values(a.environment);
   if (auto mistake = set_job_window("--", t.job, a.job)) return mistake;
   if (a.store_path.empty() != a.job.job.empty()) return "--store and --job go together";
   if (a.store_path.empty() && (a.job.start || a.job.end || a.job.since)) return "--start, --end and --since need --store";

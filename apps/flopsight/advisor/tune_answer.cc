@@ -74,10 +74,16 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
   return {};
 }
 
+Status check_attention(const tuning::Rates& rates, tuning::AttentionKernel kernel) {
+  if (kernel != tuning::AttentionKernel::kFlash3 || rates.is_hopper_or_newer()) return {};
+  return Error{ErrorCode::kInvalid, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, " + rates.device().model + " is " + (rates.device().architecture.empty() ? "none" : rates.device().architecture)};
+}
+
 base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, const Env& env) {
   TuneGround ground;
   FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
+  FLOPSIGHT_RETURN_IF_ERROR(check_attention(rates, arguments.settings.attention));
   tuning::StepModel steps(ground.model, rates, ground.fabric);
   tuning::TrainCase one;
   one.settings = arguments.settings;

@@ -134,6 +134,31 @@ TEST(TuneTrain, a_gpu_without_a_reference_system_needs_links) {
   EXPECT_EQ(run_program(arguments).exit_code, 0) << "one GPU sends nothing";
 }
 
+TEST(TuneTrain, the_last_value_of_a_variable_is_what_the_job_has) {
+  EXPECT_NE(run_program(train({"--env", "CUDA_LAUNCH_BLOCKING=0", "--env", "CUDA_LAUNCH_BLOCKING=1"})).out.find("CUDA_LAUNCH_BLOCKING"), std::string::npos);
+  EXPECT_EQ(run_program(train({"--env", "CUDA_LAUNCH_BLOCKING=1", "--env", "PATH=/bin", "--env", "CUDA_LAUNCH_BLOCKING=0"})).out.find("CUDA_LAUNCH_BLOCKING"), std::string::npos);
+}
+
+TEST(TuneTrain, settings_that_contradict_each_other_are_exit_2_and_one_line) {
+  std::vector<std::string> ampere = train({"--attention", "flash3"});
+  *std::find(ampere.begin(), ampere.end(), "H100-SXM5-80GB") = "A100-SXM4-80GB";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {train({"--overlap", "none,data"}), "--overlap none,data: none does not go with others"},
+      {train({"--overlap", "data,none"}), "--overlap data,none: none does not go with others"},
+      {train({"--fp8-weights"}), "--fp8-weights: needs --precision fp8 or fp4"},
+      {ampere, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, A100-SXM4-80GB is Ampere"},
+  };
+  for (const auto& [arguments, said] : cases) {
+    const Answer answer = run_program(arguments);
+    EXPECT_EQ(answer.exit_code, 2) << said;
+    EXPECT_EQ(answer.out, "") << said;
+    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
+  }
+  EXPECT_EQ(run_program(train({"--fp8-weights", "--precision", "fp8"})).exit_code, 0);
+  EXPECT_EQ(run_program(train({"--overlap", "none"})).exit_code, 0);
+}
+
 TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
   const TempFolder folder;
   const auto without = [](const std::string& name) {
