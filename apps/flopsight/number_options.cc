@@ -30,6 +30,12 @@ const char* expected_of(const CLI::Option& option, const std::string& text) {
 
 }  // namespace
 
+std::optional<double> ratio_of(std::string_view text) {
+  const bool is_percent = text.ends_with('%');
+  const auto number = base::parse_number(base::trim(text.substr(0, text.size() - (is_percent ? 1 : 0))));
+  return number && is_percent ? std::optional(*number / 100) : number;
+}
+
 CLI::Option* in_range(CLI::Option* option, double least, double most) {
   const std::string expected = base::json::number_text(least) + " to " + base::json::number_text(most);
   return option->check(CLI::Validator(

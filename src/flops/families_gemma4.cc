@@ -17,7 +17,7 @@ MoeShape experts_of(Keys& keys, const Shape& s) {
   moe.dense_intermediate = s.intermediate_size;
   moe.router_extra = s.hidden_size + moe.experts;  // a scale of the input, and of each expert
   moe.norms = {5, s.hidden_size};                  // before and after the dense layer and the experts, and after both
-  if (moe.top_k > moe.experts) keys.wrong("top_k_experts", "at most the number of experts, " + std::to_string(moe.experts));
+  check_top_k(keys, "top_k_experts", moe);
   return moe;
 }
 

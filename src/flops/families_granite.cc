@@ -14,7 +14,7 @@ MoeShape granite_experts(Keys& keys, const Shape& s) {
   moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
   moe.expert_intermediate = s.intermediate_size;
   moe.norms = {1, s.hidden_size};
-  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most num_local_experts " + std::to_string(moe.experts));
+  check_top_k(keys, "num_experts_per_tok", moe, "num_local_experts");
   return moe;
 }
 

@@ -52,7 +52,7 @@ MoeShape nemotron_experts(Keys& keys, const Shape& s) {
   if (keys.count_or("n_shared_experts", 0, kExpertsMax, 0) > 0) moe.shared_intermediate = keys.count("moe_shared_expert_intermediate_size");
   moe.router_bias = true;
   moe.norms = {1, s.hidden_size};
-  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most n_routed_experts " + std::to_string(moe.experts));
+  check_top_k(keys, "num_experts_per_tok", moe, "n_routed_experts");
   return moe;
 }
 
@@ -108,7 +108,7 @@ void read_qwen3_next(Keys& keys, Builder& builder) {
     moe.shared_intermediate = keys.count("shared_expert_intermediate_size");
     moe.shared_gate = true;
     moe.norms = {1, s.hidden_size};
-    if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most num_experts " + std::to_string(moe.experts));
+    check_top_k(keys, "num_experts_per_tok", moe, "num_experts");
   } else {
     s.intermediate_size = keys.count("intermediate_size");
   }
@@ -148,7 +148,7 @@ void read_minimax_01(Keys& keys, Builder& builder) {
   moe.top_k = keys.count("num_experts_per_tok", kExpertsMax);
   moe.expert_intermediate = s.intermediate_size = keys.count("intermediate_size");
   moe.norms = {1, s.hidden_size};
-  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most num_local_experts " + std::to_string(moe.experts));
+  check_top_k(keys, "num_experts_per_tok", moe, "num_local_experts");
   std::vector<std::string> types = read_layer_types(keys, s.blocks);
   const std::vector<std::uint64_t> list = keys.counts("attn_type_list", kBlocksMax);
   if (types.empty()) {
@@ -225,7 +225,7 @@ void read_jamba(Keys& keys, Builder& builder) {
   moe.top_k = keys.count_or("num_experts_per_tok", 2, kExpertsMax);
   moe.expert_intermediate = s.intermediate_size;
   moe.norms = {1, s.hidden_size};
-  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most num_experts " + std::to_string(moe.experts));
+  check_top_k(keys, "num_experts_per_tok", moe, "num_experts");
   const std::uint64_t attention_period = keys.count_or("attn_layer_period", 8), attention_offset = keys.count_or("attn_layer_offset", 4, kSizeMax, 0);
   const std::uint64_t expert_period = keys.count_or("expert_layer_period", 2), expert_offset = keys.count_or("expert_layer_offset", 1, kSizeMax, 0);
   add_embedding(builder);

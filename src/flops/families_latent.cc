@@ -48,7 +48,7 @@ MoeShape deepseek_experts(Keys& keys, const Shape& s, bool correction) {
   moe.shared_intermediate = keys.count_or("n_shared_experts", 0, kExpertsMax, 0) * moe.expert_intermediate;
   moe.router_bias = correction;
   moe.norms = {1, s.hidden_size};
-  if (moe.top_k > moe.experts) keys.wrong("num_experts_per_tok", "at most n_routed_experts " + std::to_string(moe.experts));
+  check_top_k(keys, "num_experts_per_tok", moe, "n_routed_experts");
   return moe;
 }
 

@@ -6,10 +6,6 @@
 namespace flopsight::flops {
 namespace {
 
-void check_top_k(Keys& keys, std::string_view key, const MoeShape& moe) {
-  if (moe.top_k > moe.experts) keys.wrong(key, "at most the number of experts, " + std::to_string(moe.experts));
-}
-
 // Which blocks have experts: all with (i+1) % step == 0, but for the listed ones (Qwen).
 std::vector<bool> qwen_sparse_blocks(Keys& keys, std::uint64_t blocks) {
   const std::uint64_t step = keys.count_or("decoder_sparse_step", 1);

@@ -136,6 +136,10 @@ void read_gpt_sizes(Keys& keys, Shape& shape, bool tied) {
   keys.known({"activation_function", "n_ctx", "reorder_and_upcast_attn"});
 }
 
+void check_top_k(Keys& keys, std::string_view key, const MoeShape& moe, std::string_view experts) {
+  if (moe.top_k > moe.experts) keys.wrong(key, "at most " + std::string(experts) + " " + std::to_string(moe.experts));
+}
+
 void add_embedding(Builder& builder, std::uint64_t positions) {
   const Shape& s = builder.model.shape;
   builder.add(embedding_layer(s.vocab_size, s.hidden_size, positions));

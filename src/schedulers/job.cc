@@ -1,6 +1,8 @@
 #include "schedulers/job.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 namespace flopsight::schedulers {
 
@@ -8,6 +10,15 @@ std::size_t host_count(const Job& job) {
   std::size_t count = 0;
   for (const Allocation& allocation : job.allocations) count += allocation.hosts.size();
   return count;
+}
+
+std::vector<std::string> all_hosts(const Job& job) {
+  std::set<std::string_view> hosts;
+  for (const Allocation& allocation : job.allocations) {
+    if (allocation.hosts.empty()) return {};
+    hosts.insert(allocation.hosts.begin(), allocation.hosts.end());
+  }
+  return {hosts.begin(), hosts.end()};
 }
 
 std::string Job::key() const {

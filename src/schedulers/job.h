@@ -45,6 +45,9 @@ struct Allocation {
 struct Job;
 std::size_t host_count(const Job& job);  // with repeats
 
+// Names of all hosts, each once and in order; none where the scheduler left some out.
+std::vector<std::string> all_hosts(const Job& job);
+
 struct Job {
   std::string cluster;
   std::string id;  // the raw job id, decimal; each task of an array and each part of a

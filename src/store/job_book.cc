@@ -1,7 +1,6 @@
 #include "store/job_book.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/text.h"
 #include "schedulers/job_json.h"
@@ -108,13 +107,8 @@ Result<ToldJob> told_in(const Statement& row, int first) {
 }
 
 std::string hosts_text(const schedulers::Job& job) {
-  std::set<std::string_view> hosts;
-  for (const schedulers::Allocation& allocation : job.allocations) {
-    if (allocation.hosts.empty()) return "";
-    hosts.insert(allocation.hosts.begin(), allocation.hosts.end());
-  }
   std::string text;
-  for (const std::string_view host : hosts) text.append(text.empty() ? "" : "\n").append(host);
+  for (const std::string& host : schedulers::all_hosts(job)) text.append(text.empty() ? "" : "\n").append(host);
   return text;
 }
 

@@ -66,17 +66,10 @@ void add_measured(CLI::App& app, AuditArguments& a, AuditTexts& t) {
   app.add_option("--since", t.since, "length up to the end (default: 24h)")->group(group);
 }
 
-// A ratio, or a percentage that says so.
-std::optional<double> parse_ratio(std::string_view text) {
-  const bool percent = text.ends_with('%');
-  const auto number = base::parse_number(base::trim(text.substr(0, text.size() - (percent ? 1 : 0))));
-  if (!number || *number < 0) return std::nullopt;
-  return percent ? *number / 100 : *number;
-}
-
 std::optional<std::string> set_ratio(const char* name, const std::string& text, double most, std::optional<double>& out) {
   if (text.empty()) return std::nullopt;
-  out = parse_ratio(text);
+  out = ratio_of(text);
+  if (out && *out < 0) out.reset();
   if (out && *out <= most) return std::nullopt;
   const std::string hint = out && !text.ends_with('%') ? "; a percentage is written " + base::printable(text, 20) + "%" : "";
   return std::string(name) + " " + base::printable(text, 40) + ": expected a ratio from 0 to " + (most > 1 ? "10" : "1") + hint;

@@ -10,6 +10,7 @@
 #include "serve/open_folder.h"
 #include "views/waste_views.h"
 #include "error_line.h"
+#include "number_options.h"
 
 namespace flopsight::app {
 namespace {
@@ -19,9 +20,8 @@ using base::Result;
 // One ratio for every GPU, or a percentage with its sign, or a file.
 Result<analysis::ModelTable> read_targets(const std::string& text) {
   if (text.empty()) return analysis::ModelTable();
-  const bool is_percent = text.ends_with('%');
-  if (const auto number = base::parse_number(std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)))) {
-    auto targets = analysis::parse_targets("model,attainable_ofu_ratio\n*," + base::json::number_text(is_percent ? *number / 100 : *number) + "\n");
+  if (const auto ratio = ratio_of(text)) {
+    auto targets = analysis::parse_targets("model,attainable_ofu_ratio\n*," + base::json::number_text(*ratio) + "\n");
     if (!targets.ok()) return base::Error{base::ErrorCode::kInvalid, "--attainable " + text + ": expected a ratio from 0 to 1, a percentage with its sign, or a file"};
     return targets;
   }

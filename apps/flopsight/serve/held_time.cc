@@ -27,16 +27,6 @@ std::optional<double> not_counted(const samples::Holder& holder, double unseen_s
   return may_be_counted ? std::nullopt : std::optional(unseen_seconds);
 }
 
-// The same names from a run as the book of jobs keeps them.
-std::vector<std::string> hosts_of(const schedulers::Job& run) {
-  std::vector<std::string> hosts;
-  for (const schedulers::Allocation& allocation : run.allocations) {
-    if (allocation.hosts.empty()) return {};
-    hosts.insert(hosts.end(), allocation.hosts.begin(), allocation.hosts.end());
-  }
-  return hosts;
-}
-
 }  // namespace
 
 base::Result<ToldTime> ToldTime::load(JobService* jobs, units::Window window) {
@@ -82,7 +72,7 @@ base::Result<std::optional<double>> unseen_gpu_seconds(const JobService::Held& h
   if (!unseen_seconds) return unseen_seconds;
   FLOPSIGHT_RETURN_IF_ERROR(free_hosts.load());
   const bool may_be_counted = runs.empty() || std::any_of(runs.begin(), runs.end(), [&](const schedulers::Job& run) {
-    const std::vector<std::string> hosts = hosts_of(run);
+    const std::vector<std::string> hosts = schedulers::all_hosts(run);
     return hosts.empty() || free_hosts.has(hosts);
   });
   return not_counted(held.holder, *unseen_seconds, may_be_counted, quality);
