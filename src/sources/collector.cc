@@ -34,9 +34,12 @@ void fill(std::string& into, const std::string& from) {
   if (into.empty()) into = from;
 }
 
-void sort_and_merge(samples::GpuTimeline& timeline) {
-  std::stable_sort(timeline.scrapes.begin(), timeline.scrapes.end(),
-                   [](const GpuScrape& a, const GpuScrape& b) { return a.time < b.time; });
+// In the order of their times. Where a GPU has some, what came without one cannot be placed among them.
+void put_in_order(samples::GpuTimeline& timeline) {
+  std::vector<GpuScrape>& scrapes = timeline.scrapes;
+  timeline.has_times = std::any_of(scrapes.begin(), scrapes.end(), [](const GpuScrape& s) { return !is_untimed(s.time); });
+  if (timeline.has_times) std::erase_if(scrapes, [](const GpuScrape& s) { return is_untimed(s.time); });
+  std::stable_sort(scrapes.begin(), scrapes.end(), [](const GpuScrape& a, const GpuScrape& b) { return a.time < b.time; });
 }
 
 // Adds what `from` has to `into`, scrape by scrape; both of one GPU.
@@ -172,7 +175,6 @@ void Collector::add(BindingId id, std::string_view raw_metric, units::Instant ti
     return;
   }
   Gpu& target = gpu_of(binding);
-  (timed ? target.timed : target.untimed) = true;
   if (!alias->calibrated && alias->metric == Metric::kTensorActive) {
     target.timeline.tensor_calibrated = false;
   }
@@ -298,11 +300,7 @@ std::vector<samples::GpuTimeline> Collector::take() {
   std::vector<samples::GpuTimeline> out;
   for (Gpu& gpu : gpus_) {
     if (gpu.timeline.scrapes.empty()) continue;
-    gpu.timeline.has_times = gpu.timed;
-    if (gpu.timed && gpu.untimed) {
-      std::erase_if(gpu.timeline.scrapes, [](const GpuScrape& s) { return is_untimed(s.time); });
-    }
-    sort_and_merge(gpu.timeline);
+    put_in_order(gpu.timeline);
     out.push_back(std::move(gpu.timeline));
   }
   gpus_.clear();

@@ -78,8 +78,6 @@ class Collector {
     // Which alias each quantity was first read under: another field for the same quantity (a requested and an enforced
     // limit) is no contradiction, and the first is kept.
     std::array<const catalog::MetricAlias*, catalog::kMetricCount> first_alias{};
-    bool timed = false;    // some samples have timestamps
-    bool untimed = false;  // some have none
   };
 
   void store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,

@@ -56,6 +56,30 @@ TEST(Collector, values_of_a_mig_parent_go_to_its_instances_and_it_is_no_gpu_of_i
   }
 }
 
+// Whether scrapes have times is asked of what is left of a GPU, after others were joined to it and instances took their share.
+TEST(Collector, of_a_parent_whose_timed_scrapes_were_all_its_instances_the_others_are_kept) {
+  World world;
+  const auto gpus = world.read(
+      "DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"GPU-a\"} 1410 1700000000000\n"
+      "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{gpu=\"0\",UUID=\"GPU-a\",GPU_I_ID=\"1\",GPU_I_PROFILE=\"3g.20gb\"} 0.5 1700000000000\n"
+      "DCGM_FI_DEV_POWER_USAGE{gpu=\"0\",UUID=\"GPU-a\"} 90\n");
+  ASSERT_EQ(gpus.size(), 2U);
+  for (const GpuTimeline& gpu : gpus) {
+    EXPECT_EQ(gpu.scrapes.size(), 1U);
+    EXPECT_EQ(gpu.has_times, gpu.gpu.mig_instance == "1");
+  }
+}
+
+TEST(Collector, samples_without_times_do_not_join_a_gpu_that_has_some) {
+  World world;
+  const auto gpus = world.read(
+      "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{gpu=\"3\",UUID=\"GPU-a\",Hostname=\"n1\"} 0.5 1700000000000\n"
+      "slurm_job_power_gpu{gpu=\"3\",hostname=\"n1\",slurmjobid=\"77\"} 300000\n");
+  ASSERT_EQ(gpus.size(), 1U);
+  ASSERT_EQ(gpus[0].scrapes.size(), 1U);
+  EXPECT_EQ(gpus[0].scrapes[0].time.unix_milliseconds, 1'700'000'000'000);
+}
+
 TEST(Collector, per_process_families_add_up_and_the_device_wins) {
   World world;
   const auto sum = world.read(
