@@ -92,6 +92,38 @@ TEST(Point, a_minute_of_which_a_third_is_missing_has_no_mean_and_one_of_which_mo
   EXPECT_FALSE(point_of(Cell(), at(0)).ofu_ratio);
 }
 
+TEST(Point, a_history_keeps_what_causes_are_told_apart_by_and_no_value_for_what_is_not_known) {
+  MinutePoint point;
+  point.start = units::Instant{123 * 60'000};
+  point.measured_seconds = 480;
+  point.ofu_ratio = 0.4123456;
+  point.sm_ratio = 0.9;
+  point.clock_hertz = 1.755e9;
+  point.thermal_ratio = 0.0;
+  point.setting_ratio = 1.0;
+  const MinutePoint kept = KeptMinute(point).point();
+  EXPECT_EQ(kept.start, point.start);
+  EXPECT_EQ(kept.measured_seconds, 480);
+  EXPECT_NEAR(*kept.ofu_ratio, 0.4123456, 1e-7);
+  EXPECT_NEAR(*kept.sm_ratio, 0.9, 1e-7);
+  EXPECT_NEAR(*kept.clock_hertz, 1.755e9, 100);
+  EXPECT_EQ(kept.thermal_ratio, 0.0);
+  EXPECT_EQ(kept.setting_ratio, 1.0);
+  EXPECT_FALSE(kept.tensor_ratio || kept.link_bytes_per_second || kept.power_cap_ratio || kept.power_brake_ratio);
+  EXPECT_LE(sizeof(KeptMinute), 40U);  // 120 of them a job
+}
+
+TEST(Recent, keeps_the_last_ones_in_as_little_room_as_that_takes) {
+  Recent<int> recent(5);
+  for (int i = 0; i < 12; ++i) recent.push_back(i);
+  EXPECT_EQ(std::vector<int>(recent.begin(), recent.end()), (std::vector<int>{7, 8, 9, 10, 11}));
+  recent.drop_while([](int i) { return i < 9; });
+  EXPECT_EQ(recent.front(), 9);
+  EXPECT_EQ(recent.back(), 11);
+  recent.drop_while([](int) { return true; });
+  EXPECT_TRUE(recent.empty());
+}
+
 TEST(Key, is_the_matter_and_its_subject_and_two_subjects_never_share_one) {
   Finding finding;
   finding.job = "ns/a";
@@ -163,6 +195,28 @@ TEST(Peers, a_finding_ends_when_its_sign_has_gone) {
     }));
     EXPECT_EQ(detector.findings("job", kNames).empty(), minute < 67 || minute >= 92) << minute;
   }
+}
+
+TEST(Faults, what_comes_again_after_it_was_over_counts_from_the_beginning) {
+  FaultDetector detector;
+  std::int64_t at = 0;
+  const auto minutes = [&](int count, double thermal) {
+    for (int i = 0; i < count; ++i) {
+      GpuMinute gpu;
+      gpu.point.start = units::Instant{at++ * 60'000};
+      gpu.point.allocated_seconds = gpu.point.measured_seconds = 60;
+      gpu.point.ofu_ratio = 0.3;
+      gpu.point.thermal_ratio = thermal;
+      detector.add({&gpu, 1});
+    }
+    const std::vector<std::string> names{"a"};
+    return detector.findings({names, names}).size();
+  };
+  EXPECT_EQ(minutes(4, 1), 0U);
+  EXPECT_EQ(minutes(4, 0), 0U);
+  EXPECT_EQ(minutes(4, 1), 0U);
+  EXPECT_EQ(minutes(1, 1), 1U);
+  EXPECT_EQ(minutes(10, 0), 0U);
 }
 
 TEST(Faults, of_gpus_that_work_there_are_none) { EXPECT_TRUE(faults_after(60, [](GpuMinute&) {}).empty()); }

@@ -55,7 +55,11 @@ std::size_t condition_of(AbsentReason reason, bool measured_ever) {
 }  // namespace
 
 void FaultDetector::count(State& state, std::size_t condition, bool shows, const MinutePoint& point, double lost) {
-  Condition& it = state.conditions[condition];
+  if (!state.conditions) {
+    if (!shows) return;
+    state.conditions = std::make_unique<Conditions>();
+  }
+  Condition& it = (*state.conditions)[condition];
   const std::uint8_t limit = kRows[condition].minutes;
   if (shows) {
     if (it.count == 0) it.first = point.start.unix_milliseconds;
@@ -67,6 +71,12 @@ void FaultDetector::count(State& state, std::size_t condition, bool shows, const
   }
   if (it.count > 0) --it.count;
   if (it.count == 0 || (it.open && it.count <= kCountEnd)) it = Condition{};
+}
+
+void FaultDetector::forget_what_is_over(State& state) {
+  if (!state.conditions) return;
+  const bool any = std::any_of(state.conditions->begin(), state.conditions->end(), [](const Condition& it) { return it.count > 0; });
+  if (!any) state.conditions.reset();
 }
 
 void FaultDetector::see_work(State& state, const MinutePoint& point) {
@@ -93,8 +103,7 @@ void FaultDetector::see(State& state, const MinutePoint& point) {
   if (point.allocated_seconds <= 0) return;
   const std::size_t absent = point.absent ? condition_of(*point.absent, state.measured_ever) : kNone;
   for (std::size_t condition = kDead; condition <= kUnmeasurable; ++condition) {
-    // Most have nothing the matter, and are not written to.
-    if (condition == absent || state.conditions[condition].count > 0) count(state, condition, condition == absent, point, 0);
+    count(state, condition, condition == absent, point, 0);
   }
   if (point.absent) {
     state.absent = *point.absent;
@@ -112,11 +121,12 @@ void FaultDetector::add(std::span<const GpuMinute> gpus) {
     state.seen = true;
     state.host = gpu.host;
     see(state, gpu.point);
+    forget_what_is_over(state);
   }
 }
 
 Finding FaultDetector::describe(const State& state, std::size_t condition) const {
-  const Condition& it = state.conditions[condition];
+  const Condition& it = (*state.conditions)[condition];
   Finding out;
   out.kind = kRows[condition].kind;
   out.severity = info_of(out.kind).severity;
@@ -147,8 +157,9 @@ std::vector<Finding> FaultDetector::findings(const SubjectNames& names) const {
   };
   std::map<std::uint32_t, OnHost> hosts;  // with something the matter
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
+    if (!states_[i].conditions) continue;
     for (std::size_t condition = 0; condition < kConditions; ++condition) {
-      if (states_[i].conditions[condition].open) hosts[states_[i].host].open[condition].push_back(i);
+      if ((*states_[i].conditions)[condition].open) hosts[states_[i].host].open[condition].push_back(i);
     }
   }
   if (hosts.empty()) return {};

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class FaultDetector {
     float lost_gpu_seconds = 0;
     std::int64_t first = 0, last = 0;
   };
+  using Conditions = std::array<Condition, kConditions>;
   struct State {
     bool seen = false;
     bool measured_ever = false;
@@ -50,11 +52,12 @@ class FaultDetector {
     float clock_best_hertz = 0;
     float clock_hertz = 0;
     samples::AbsentReason absent = samples::AbsentReason::kNotSeen;  // the last reason
-    std::array<Condition, kConditions> conditions{};
+    std::unique_ptr<Conditions> conditions;  // of most GPUs none: nothing is the matter with them
   };
   void see(State& state, const MinutePoint& point);
   void see_work(State& state, const MinutePoint& point);
   static void count(State& state, std::size_t condition, bool shows, const MinutePoint& point, double lost);
+  static void forget_what_is_over(State& state);
   Finding describe(const State& state, std::size_t condition) const;
 
   std::vector<State> states_;  // by number

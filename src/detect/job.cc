@@ -35,10 +35,10 @@ void JobDetector::add(const MinutePoint& job, std::span<const GpuMinute> gpus) {
 }
 
 std::optional<double> JobDetector::level_ofu_ratio() const {
-  const std::deque<MinutePoint>& history = regression_.history();
+  const Recent<KeptMinute>& history = regression_.history();
   if (history.size() < kLevelMinutes) return std::nullopt;
   std::vector<double> values;
-  for (auto it = history.end() - static_cast<std::ptrdiff_t>(kLevelMinutes); it != history.end(); ++it) values.push_back(*it->ofu_ratio);
+  for (std::size_t i = history.size() - kLevelMinutes; i < history.size(); ++i) values.push_back(history[i].ofu_ratio());
   return base::median(std::move(values));
 }
 
@@ -52,8 +52,11 @@ Finding JobDetector::regression_finding(const Regression& open, std::vector<Find
                   {"confidence_ratio", open.confidence_ratio},
                   {"found_unix_seconds", static_cast<double>(open.found.unix_milliseconds) / 1000}};
   out.series_name = "ofu_ratio";
-  std::vector<MinutePoint> history(regression_.history().begin(), regression_.history().end());
-  for (const MinutePoint& point : history) out.series.push_back({point.start, *point.ofu_ratio});
+  std::vector<MinutePoint> history;
+  for (const KeptMinute& minute : regression_.history()) {
+    history.push_back(minute.point());
+    out.series.push_back({minute.start(), minute.ofu_ratio()});
+  }
   out.suspects = rank_suspects(history, open.first, gpu_findings, changes);
   if (open.may_be_evaluation && !coincides(out.suspects)) out.severity = Severity::kInfo;
   out.cost = open.cost;
@@ -92,9 +95,8 @@ std::vector<Finding> JobDetector::findings(const SubjectNames& names, std::span<
   const std::optional<double> level = level_ofu_ratio();
   const auto below = level ? family_shortfall(*level, family) : std::nullopt;
   if (below) {
-    const std::deque<MinutePoint>& history = regression_.history();
-    Finding finding = begin(FindingKind::kBelowFamily, job_, (history.end() - static_cast<std::ptrdiff_t>(kLevelMinutes))->start,
-                            history.back().start);
+    const Recent<KeptMinute>& history = regression_.history();
+    Finding finding = begin(FindingKind::kBelowFamily, job_, history[history.size() - kLevelMinutes].start(), history.back().start());
     finding.evidence = {{"ofu_ratio", *level},
                         {"family_ofu_median_ratio", below->family_ofu_ratio},
                         {"size_ratio", below->size_ratio},

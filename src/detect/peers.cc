@@ -77,15 +77,20 @@ void PeerDetector::align(std::span<const GpuMinute> gpus) {
   for (const GpuMinute& gpu : gpus) {
     while (at < states_.size() && states_[at].gpu < gpu.gpu) ++at;
     if (at < states_.size() && states_[at].gpu == gpu.gpu) {
-      next.push_back(states_[at]);
+      next.push_back(std::move(states_[at]));
     } else {
-      next.push_back(State{gpu.gpu, gpu.host, {}});
+      next.push_back(State{gpu.gpu, gpu.host, nullptr});
     }
   }
   states_ = std::move(next);
 }
 
-void PeerDetector::count(Sign& sign, bool shows, double value, double median, units::Instant minute, double lost) {
+void PeerDetector::count(State& state, std::size_t which, bool shows, double value, double median, units::Instant minute, double lost) {
+  if (!state.signs) {
+    if (!shows) return;
+    state.signs = std::make_unique<Signs>();
+  }
+  Sign& sign = (*state.signs)[which];
   if (shows) {
     if (sign.count == 0) {
       sign.first = minute.unix_milliseconds;
@@ -105,13 +110,19 @@ void PeerDetector::count(Sign& sign, bool shows, double value, double median, un
   if (sign.open) sign = Sign{};
 }
 
+void PeerDetector::forget_what_is_over(State& state) {
+  if (!state.signs) return;
+  const bool any = std::any_of(state.signs->begin(), state.signs->end(), [](const Sign& sign) { return sign.count > 0; });
+  if (!any) state.signs.reset();
+}
+
 void PeerDetector::see(State& state, const MinutePoint& point, const std::array<Bounds, 5>& bounds, double job_seconds) {
   const double own_seconds = point.allocated_seconds;
   bool other = false;
   if (point.clock_hertz && bounds[kClock].value > 0) {
     const bool slow = *point.clock_hertz < bounds[kClock].value_min;
     other = slow;
-    count(state.signs[kSlow], slow, *point.clock_hertz, bounds[kClock].value, point.start,
+    count(state, kSlow, slow, *point.clock_hertz, bounds[kClock].value, point.start,
           (1 - *point.clock_hertz / bounds[kClock].value) * own_seconds);
   }
   if (point.sm_ratio && point.tensor_ratio && bounds[kSm].value > 0) {
@@ -122,12 +133,12 @@ void PeerDetector::see(State& state, const MinutePoint& point, const std::array<
                                   : job_seconds * (1 - bounds[kSm].value / *point.sm_ratio);
     other = other || busiest || less_work;
     const bool by_work = less_work && !busiest;
-    count(state.signs[kStraggles], busiest || less_work, by_work ? *point.ofu_ratio : *point.sm_ratio,
+    count(state, kStraggles, busiest || less_work, by_work ? *point.ofu_ratio : *point.sm_ratio,
           by_work ? bounds[kOfu].value : bounds[kSm].value, point.start, lost);
   }
   if (point.power_watts && bounds[kPower].value > 0) {
     const bool cool = !other && *point.power_watts < bounds[kPower].value_min;
-    count(state.signs[kCool], cool, *point.power_watts, bounds[kPower].value, point.start, 0);
+    count(state, kCool, cool, *point.power_watts, bounds[kPower].value, point.start, 0);
   }
 }
 
@@ -142,7 +153,9 @@ void PeerDetector::add(std::span<const GpuMinute> gpus) {
   double job_seconds = 0;
   for (const GpuMinute& gpu : gpus) job_seconds += gpu.point.allocated_seconds;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    if (compared(gpus[i])) see(states_[i], gpus[i].point, bounds, job_seconds);
+    if (!compared(gpus[i])) continue;
+    see(states_[i], gpus[i].point, bounds, job_seconds);
+    forget_what_is_over(states_[i]);
   }
 }
 
@@ -181,8 +194,8 @@ std::vector<Finding> PeerDetector::findings(const std::string& job, const Subjec
   for (const State& state : states_) {
     OnHost& host = hosts[state.host];
     ++host.gpus;
-    for (std::size_t sign = 0; sign < kSigns; ++sign) {
-      if (state.signs[sign].open) host.open[sign].push_back(&state);
+    for (std::size_t sign = 0; state.signs && sign < kSigns; ++sign) {
+      if ((*state.signs)[sign].open) host.open[sign].push_back(&state);
     }
   }
   std::vector<Finding> out;
@@ -191,13 +204,13 @@ std::vector<Finding> PeerDetector::findings(const std::string& job, const Subjec
       const std::vector<const State*>& open = entry.second.open[sign];
       const bool as_host = open.size() >= 2 && 2 * open.size() >= entry.second.gpus;
       for (const State* state : open) {
-        Finding finding = describe(sign, state->signs[sign]);
+        Finding finding = describe(sign, (*state->signs)[sign]);
         finding.job = job;
         finding.host = names.hosts[entry.first];
         if (as_host) {
           finding.evidence.push_back({"gpu_count", static_cast<double>(open.size())});
           finding.text = std::to_string(open.size()) + " GPUs of the host; of one of them: " + finding.text;
-          for (const State* each : open) finding.first = std::min(finding.first, units::Instant{each->signs[sign].first});
+          for (const State* each : open) finding.first = std::min(finding.first, units::Instant{(*each->signs)[sign].first});
           out.push_back(std::move(finding));
           break;
         }

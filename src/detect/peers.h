@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,10 +61,11 @@ class PeerDetector {
     std::int64_t first = 0, last = 0;
     float lost_gpu_seconds = 0;
   };
+  using Signs = std::array<Sign, kSigns>;
   struct State {
     std::uint32_t gpu = 0;
     std::uint32_t host = 0;
-    std::array<Sign, kSigns> signs{};
+    std::unique_ptr<Signs> signs;  // of most GPUs none: they are like the others
   };
   struct Bounds {
     double value = 0;  // median of the GPUs
@@ -71,7 +73,8 @@ class PeerDetector {
     double value_max = 0;
   };
   void align(std::span<const GpuMinute> gpus);
-  static void count(Sign& sign, bool shows, double value, double median, units::Instant minute, double lost);
+  static void count(State& state, std::size_t which, bool shows, double value, double median, units::Instant minute, double lost);
+  static void forget_what_is_over(State& state);
   void see(State& state, const MinutePoint& point, const std::array<Bounds, 5>& bounds, double job_seconds);
   std::array<Bounds, 5> bounds_of(std::span<const GpuMinute> gpus);
   Finding describe(std::size_t sign, const Sign& shown) const;

@@ -12,7 +12,6 @@ namespace {
 constexpr std::int64_t kBlockMilliseconds = 5 * 60'000;
 constexpr std::int64_t kBlocksPerDay = 288;
 constexpr std::size_t kBlockMinutesMin = 3;
-constexpr std::size_t kBlocksMax = 144;      // 12 hours
 constexpr std::size_t kFastBlocksMin = 6;    // half an hour
 constexpr std::size_t kSlowBlocksMin = 12;   // an hour
 constexpr double kPauseRatio = 0.1;
@@ -25,7 +24,6 @@ constexpr double kDipBelow = 0.36;       // 70 % of the baseline
 constexpr double kDipAlike = 0.25;       // depths that differ by less
 constexpr int kDipMinutesMin = 4;
 constexpr int kDipMinutesMax = 60;
-constexpr std::size_t kDipsMax = 32;
 constexpr double kDipLastingFactor = 1.25;
 constexpr int kRecoveryBlocks = 3;
 constexpr std::size_t kHigherEndBlocks = 5;  // longer than an evaluation
@@ -101,17 +99,13 @@ bool RegressionDetector::add(const MinutePoint& point) {
   }
   if (!point.ofu_ratio || point.shared) return called;
   const bool pause = is_pause(*point.ofu_ratio);
-  recent_.push_back(pause);
-  pauses_ += pause ? 1 : 0;
-  if (recent_.size() > kHistoryMinutes) {
-    pauses_ -= recent_.front() ? 1 : 0;
-    recent_.pop_front();
-  }
+  if (recent_.size() == kHistoryMinutes) pauses_ -= recent_.front();
+  recent_.push_back(pause ? 1 : 0);
+  pauses_ += recent_.back();
   if (!pause) {
     in_block_.push_back(std::log(*point.ofu_ratio));
-    history_.push_back(point);
-    if (history_.size() > kHistoryMinutes) history_.pop_front();
-    add_cost(point);
+    history_.push_back(KeptMinute(point));
+    add_cost(history_.back());
   }
   if (pause) return called;
   const std::optional<double> reference = reference_log(block);
@@ -120,10 +114,10 @@ bool RegressionDetector::add(const MinutePoint& point) {
   return (reference && add_minute(point, *reference - log_ofu)) || called;
 }
 
-void RegressionDetector::add_cost(const MinutePoint& point) {
+void RegressionDetector::add_cost(const KeptMinute& minute) {
   if (!open_) return;
-  open_->last = point.start;
-  const double lost = (1 - *point.ofu_ratio / open_->before_ofu_ratio) * point.measured_seconds;
+  open_->last = minute.start();
+  const double lost = (1 - minute.ofu_ratio() / open_->before_ofu_ratio) * minute.measured_seconds();
   open_->cost += units::gpu_hours(units::Seconds(std::max(0.0, lost)));
 }
 
@@ -138,7 +132,7 @@ bool RegressionDetector::add_minute(const MinutePoint& point, double below) {
     fast_.sum_log_ratio = threshold;  // what is held back does not add up for when it is over
     return false;
   }
-  call(point, fast_, false);
+  call(point.start, fast_, false);
   return true;
 }
 
@@ -153,7 +147,6 @@ void RegressionDetector::see_dip(const MinutePoint& point, double below) {
   }
   if (dip_.minutes >= kDipMinutesMin && dip_.minutes <= kDipMinutesMax) {
     dips_.push_back(dip_);
-    if (dips_.size() > kDipsMax) dips_.pop_front();
   }
   dip_ = {};
 }
@@ -181,11 +174,10 @@ bool RegressionDetector::close_block() {
   const std::optional<double> season = season_log(block_);
   bool called = false;
   if (season) {
-    const Block block{block_, log_ofu - *season};
+    const Block block{static_cast<std::int32_t>(block_), static_cast<float>(log_ofu - *season)};
     called = score_block(block);
-    if (open_ && !called) see_recovery(block.ofu_log_ratio);
+    if (open_ && !called) see_recovery(log_ofu - *season);
     blocks_.push_back(block);
-    if (blocks_.size() > kBlocksMax) blocks_.pop_front();
     set_baseline();
   }
   blocks_seen_ = std::min(blocks_seen_ + 1, kBlocksMax);
@@ -220,7 +212,7 @@ bool RegressionDetector::score_block(const Block& block) {
     slow_.sum_log_ratio = threshold;
     return false;
   }
-  call(history_.back(), slow_, true);
+  call(history_.back().start(), slow_, true);
   return true;
 }
 
@@ -249,8 +241,8 @@ bool RegressionDetector::waits_for_higher_level() {
     return false;
   }
   if (above < kSlowBlocksMin) return true;
-  while (blocks_.front().number < higher_->onset_block) blocks_.pop_front();
-  while (!history_.empty() && history_.front().start < higher_->onset) history_.pop_front();
+  blocks_.drop_while([&](const Block& block) { return block.number < higher_->onset_block; });
+  history_.drop_while([&](const KeptMinute& minute) { return minute.start() < higher_->onset; });
   higher_.reset();
   return false;
 }
@@ -260,7 +252,7 @@ void RegressionDetector::see_recovery(double log_ofu) {
   recovered_blocks_ = log_ofu > middle ? recovered_blocks_ + 1 : 0;
   if (recovered_blocks_ < kRecoveryBlocks) return;
   open_.reset();
-  blocks_ = std::move(blocks_before_);
+  std::swap(blocks_, blocks_before_);
   blocks_before_.clear();
   fast_ = slow_ = rise_ = {};
   recovered_blocks_ = 0;
@@ -282,8 +274,8 @@ void RegressionDetector::set_baseline() {
   level_log_ = base::median(values);
   block_scatter_ = std::max(kScatterFloor, robust_deviation(values, *level_log_));
   std::vector<double> minutes;
-  for (const MinutePoint& point : history_) {
-    if (!open_ || point.start >= open_->found) minutes.push_back(std::log(*point.ofu_ratio));
+  for (const KeptMinute& minute : history_) {
+    if (!open_ || minute.start() >= open_->found) minutes.push_back(std::log(minute.ofu_ratio()));
   }
   if (minutes.size() >= 30 && !rising && fast_.sum_log_ratio <= 0) {
     const double middle = *base::median(minutes);
@@ -303,12 +295,12 @@ std::optional<double> RegressionDetector::reference_log(std::int64_t block) cons
   return *level_log_ + *season;
 }
 
-void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool slow_chart) {
+void RegressionDetector::call(units::Instant minute, const Chart& chart, bool slow_chart) {
   const bool deeper = open_.has_value();
   // A further fall is looked for behind the first.
-  while (deeper && history_.front().start < open_->found) history_.pop_front();
+  if (deeper) history_.drop_while([&](const KeptMinute& each) { return each.start() < open_->found; });
   std::vector<double> logs;
-  for (const MinutePoint& each : history_) logs.push_back(std::log(*each.ofu_ratio));
+  for (const KeptMinute& each : history_) logs.push_back(std::log(each.ofu_ratio()));
   // A checkpoint shortly before is as deep as what came after, and deeper: below the new level nothing counts.
   const std::size_t margin = slow_chart ? 10 : 3;
   const std::vector<double> latest(logs.end() - static_cast<std::ptrdiff_t>(std::min(logs.size(), margin + 1)), logs.end());
@@ -321,21 +313,21 @@ void RegressionDetector::call(const MinutePoint& point, const Chart& chart, bool
     before_log_ = *level_log_;
     blocks_before_ = blocks_;
     while (!blocks_before_.empty() && blocks_before_.back().number >= chart.onset_block) blocks_before_.pop_back();
-    open_->first = history_[split].start;
-    open_->may_be_evaluation = !slow_chart && (blocks_seen_ < kBlocksMax || had_dip_within_a_day(point.start));
+    open_->first = history_[split].start();
+    open_->may_be_evaluation = !slow_chart && (blocks_seen_ < kBlocksMax || had_dip_within_a_day(minute));
   }
-  open_->found = open_->last = point.start;
+  open_->found = open_->last = minute;
   open_->slow_chart = slow_chart;
   std::vector<double> before, after;
-  for (const MinutePoint& each : history_) {
-    (each.start < history_[split].start ? before : after).push_back(*each.ofu_ratio);
+  for (const KeptMinute& each : history_) {
+    (each.start() < history_[split].start() ? before : after).push_back(each.ofu_ratio());
   }
   open_->after_ofu_ratio = *base::median(after);
   open_->confidence_ratio = pairs_below(before, after);
   if (!deeper) {
     open_->cost = {};
-    for (const MinutePoint& each : history_) {
-      if (each.start >= open_->first) add_cost(each);
+    for (const KeptMinute& each : history_) {
+      if (each.start() >= open_->first) add_cost(each);
     }
   }
   // A new level is learned, so that a further fall is seen too.

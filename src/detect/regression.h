@@ -27,10 +27,10 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
+#include "detect/recent.h"
 #include "detect/series.h"
 #include "units/units.h"
 
@@ -75,13 +75,15 @@ class RegressionDetector {
   // OFU of the job when it works as it did; nothing while too little was seen.
   std::optional<double> baseline_ofu_ratio() const;
   // Up to kHistoryMinutes measured minutes, the last at the end.
-  const std::deque<MinutePoint>& history() const { return history_; }
+  const Recent<KeptMinute>& history() const { return history_; }
 
  private:
   struct Block {
-    std::int64_t number = 0;
-    double ofu_log_ratio = 0;  // less the season
+    std::int32_t number = 0;  // of five minutes since 1970: enough for 20,000 years
+    float ofu_log_ratio = 0;  // less the season
   };
+  static constexpr std::size_t kBlocksMax = 144;  // 12 hours
+  static constexpr std::size_t kDipsMax = 32;
   struct Dip {
     units::Instant start;
     double depth_log_ratio = 0;  // mean below the baseline
@@ -114,14 +116,14 @@ class RegressionDetector {
   void set_baseline();
   std::optional<double> season_log(std::int64_t block) const;
   std::optional<double> reference_log(std::int64_t block) const;
-  void call(const MinutePoint& point, const Chart& chart, bool slow_chart);
+  void call(units::Instant minute, const Chart& chart, bool slow_chart);
   bool mostly_works() const;
-  void add_cost(const MinutePoint& point);
+  void add_cost(const KeptMinute& minute);
 
   RegressionOptions options_;
-  std::deque<MinutePoint> history_;
-  std::deque<Block> blocks_;        // before the change, or since it while one is open
-  std::deque<Block> blocks_before_; // while one is open: what it is measured by
+  Recent<KeptMinute> history_{kHistoryMinutes};
+  Recent<Block> blocks_{kBlocksMax};         // before the change, or since it while one is open
+  Recent<Block> blocks_before_{kBlocksMax};  // while one is open: what it is measured by
   std::vector<double> in_block_;
   std::int64_t block_ = 0;
   std::optional<double> level_log_;
@@ -130,10 +132,10 @@ class RegressionDetector {
   std::size_t blocks_seen_ = 0;  // that have a median, up to 12 hours of them
   Chart fast_, slow_, rise_;     // the last is of rises
   std::optional<Higher> higher_;  // it rose, and what came since is not the baseline yet
-  std::deque<Dip> dips_;
+  Recent<Dip> dips_{kDipsMax};
   Dip dip_;
-  int pauses_ = 0;  // of the minutes of `recent_`
-  std::deque<bool> recent_;
+  int pauses_ = 0;  // of `recent_`
+  Recent<std::uint8_t> recent_{kHistoryMinutes};  // which of the last minutes were pauses
   std::vector<std::optional<double>> day_;  // medians of the last day by time of day, with daily_load
   std::optional<units::Instant> last_seen_;
   std::optional<Regression> open_;

@@ -1,6 +1,8 @@
 #include "detect/series.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace flopsight::detect {
 namespace {
@@ -45,7 +47,43 @@ void add_events(MinutePoint& out, const Cell& cell, std::int64_t allocated) {
   if (slowdown) out.thermal_ratio = std::max({*slowdown, *software, *hardware});
 }
 
+constexpr double kShareSteps = 50'000;  // of a ratio
+constexpr std::uint16_t kNoShare = 0xFFFF;
+
+constexpr std::array<std::optional<double> MinutePoint::*, 4> kKeptQuantities = {
+    &MinutePoint::tensor_ratio, &MinutePoint::sm_ratio, &MinutePoint::clock_hertz, &MinutePoint::link_bytes_per_second};
+constexpr std::array<std::optional<double> MinutePoint::*, 4> kKeptShares = {
+    &MinutePoint::thermal_ratio, &MinutePoint::power_brake_ratio, &MinutePoint::power_cap_ratio, &MinutePoint::setting_ratio};
+
 }  // namespace
+
+KeptMinute::KeptMinute(const MinutePoint& point)
+    : unix_milliseconds_(point.start.unix_milliseconds),
+      ofu_ratio_(static_cast<float>(*point.ofu_ratio)),
+      measured_seconds_(static_cast<float>(point.measured_seconds)) {
+  for (std::size_t i = 0; i < kQuantities; ++i) {
+    const std::optional<double>& value = point.*kKeptQuantities[i];
+    quantities_[i] = value ? static_cast<float>(*value) : std::numeric_limits<float>::quiet_NaN();
+  }
+  for (std::size_t i = 0; i < kShares; ++i) {
+    const std::optional<double>& share = point.*kKeptShares[i];
+    shares_[i] = share ? static_cast<std::uint16_t>(std::lround(*share * kShareSteps)) : kNoShare;
+  }
+}
+
+MinutePoint KeptMinute::point() const {
+  MinutePoint out;
+  out.start = start();
+  out.measured_seconds = measured_seconds();
+  out.ofu_ratio = ofu_ratio();
+  for (std::size_t i = 0; i < kQuantities; ++i) {
+    if (!std::isnan(quantities_[i])) out.*kKeptQuantities[i] = static_cast<double>(quantities_[i]);
+  }
+  for (std::size_t i = 0; i < kShares; ++i) {
+    if (shares_[i] != kNoShare) out.*kKeptShares[i] = shares_[i] / kShareSteps;
+  }
+  return out;
+}
 
 MinutePoint point_of(const Cell& cell, units::Instant start) {
   MinutePoint out;

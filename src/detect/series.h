@@ -5,6 +5,8 @@
 // Of a cell's time, OFU and tensor activity count where they are known for kCoverageMin of it: in a job's minute that covers less, GPUs are
 // missing, and the mean of the others is another mean. Threads: values, pure functions.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -37,6 +39,29 @@ struct MinutePoint {
   // Why most of the time has no OFU; nothing where it has.
   std::optional<samples::AbsentReason> absent;
   bool shared = false;  // by several holders at once
+};
+
+// What a history keeps of a measured minute, of which many jobs have many: all that causes are told apart by (suspects.h), in single precision.
+class KeptMinute {
+ public:
+  // `point` has an OFU.
+  explicit KeptMinute(const MinutePoint& point);
+  // Without what is not kept: allocated time, power, and reasons of absence.
+  MinutePoint point() const;
+
+  units::Instant start() const { return {unix_milliseconds_}; }
+  double ofu_ratio() const { return static_cast<double>(ofu_ratio_); }
+  double measured_seconds() const { return static_cast<double>(measured_seconds_); }
+
+ private:
+  static constexpr std::size_t kQuantities = 4;
+  static constexpr std::size_t kShares = 4;
+
+  std::int64_t unix_milliseconds_ = 0;
+  float ofu_ratio_ = 0;
+  float measured_seconds_ = 0;
+  std::array<float, kQuantities> quantities_{};     // NaN: not known
+  std::array<std::uint16_t, kShares> shares_{};     // of the time, in steps of 1/50,000; 0xFFFF: not known
 };
 
 MinutePoint point_of(const rollups::Cell& cell, units::Instant start);

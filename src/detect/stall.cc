@@ -1,9 +1,10 @@
 #include "detect/stall.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/median.h"
-#include "detect/regression.h"
 
 namespace flopsight::detect {
 namespace {
@@ -17,15 +18,19 @@ constexpr double kWaitSmSpread = 1.2;
 constexpr double kWaitPowerRatio = 0.45;
 constexpr double kSilentLinksRatio = 0.01;
 
-std::optional<double> median_of(const std::deque<MinutePoint>& points, std::optional<double> MinutePoint::*quantity) {
-  std::vector<double> values;
-  for (const MinutePoint& point : points) {
-    if (point.*quantity) values.push_back(*(point.*quantity));
-  }
-  return base::median(std::move(values));
+float kept(const std::optional<double>& value) {
+  return value ? static_cast<float>(*value) : std::numeric_limits<float>::quiet_NaN();
 }
 
 }  // namespace
+
+std::optional<double> StallDetector::median_of(const Recent<Worked>& minutes, float Worked::*quantity) {
+  std::vector<double> values;
+  for (const Worked& minute : minutes) {
+    if (!std::isnan(minute.*quantity)) values.push_back(static_cast<double>(minute.*quantity));
+  }
+  return base::median(std::move(values));
+}
 
 void StallDetector::add(const MinutePoint& point) {
   if (last_seen_ && point.start <= *last_seen_) return;
@@ -40,10 +45,10 @@ void StallDetector::add(const MinutePoint& point) {
   ++idle_minutes_;
   idle_tensor_ += (*point.tensor_ratio - idle_tensor_) / idle_minutes_;
   cost_ += units::gpu_hours(units::Seconds(point.allocated_seconds));
-  idle_.push_back(point);
-  if (idle_.size() > static_cast<std::size_t>(kHangMinutes)) idle_.pop_front();
+  idle_.push_back({kept(point.power_watts ? point.sm_ratio : std::nullopt), kept(point.power_watts),
+                   static_cast<float>(point.link_bytes_per_second.value_or(0))});
   hung_ = hung_ || waits();
-  const auto worked = static_cast<double>(std::count(before_.begin(), before_.end(), true));
+  const auto worked = static_cast<double>(std::count(before_.begin(), before_.end(), 1));
   const bool steady = before_.size() >= kSteadyMin && worked >= kSteadyRatio * static_cast<double>(before_.size());
   if (!hung_ && (idle_minutes_ < kStallMinutes || !steady)) return;
   open_ = Stall{idle_first_,    point.start,    hung_,             *working_tensor_, idle_tensor_,
@@ -53,37 +58,36 @@ void StallDetector::add(const MinutePoint& point) {
 void StallDetector::work(const MinutePoint& point) {
   open_.reset();
   const bool works = *point.tensor_ratio >= kIdleTensor;
-  before_.insert(before_.end(), static_cast<std::size_t>(idle_minutes_), false);
-  before_.push_back(works);
-  while (before_.size() > kHistoryMinutes) before_.pop_front();
+  for (int i = 0; i < std::min(idle_minutes_, static_cast<int>(kStallHistoryMinutes)); ++i) before_.push_back(0);
+  before_.push_back(works ? 1 : 0);
   idle_.clear();
   idle_minutes_ = 0;
   idle_tensor_ = 0;
   hung_ = false;
   cost_ = {};
   if (!works) return;
-  worked_.push_back(point);
-  if (worked_.size() > kHistoryMinutes) worked_.pop_front();
+  worked_.push_back({kept(point.tensor_ratio), kept(point.power_watts), kept(point.link_bytes_per_second)});
   // Once in five minutes is enough for levels that two hours decide.
   if (worked_.size() < kWorkedMin || (working_tensor_ && point.start.unix_milliseconds / 60'000 % 5 != 0)) return;
   std::vector<double> tensor;
-  for (const MinutePoint& each : worked_) tensor.push_back(*each.tensor_ratio);
+  for (const Worked& each : worked_) tensor.push_back(static_cast<double>(each.tensor_ratio));
   const auto high = tensor.begin() + static_cast<std::ptrdiff_t>(tensor.size() * 9 / 10);
   std::nth_element(tensor.begin(), high, tensor.end());
   working_tensor_ = *high;
-  working_power_ = median_of(worked_, &MinutePoint::power_watts);
-  working_links_ = median_of(worked_, &MinutePoint::link_bytes_per_second);
+  working_power_ = median_of(worked_, &Worked::power_watts);
+  working_links_ = median_of(worked_, &Worked::link_bytes_per_second);
 }
 
 bool StallDetector::waits() const {
   if (idle_.size() < static_cast<std::size_t>(kHangMinutes) || !working_power_ || !working_links_) return false;
   double sm_least = 2, sm_most = 0;
-  for (const MinutePoint& point : idle_) {
-    if (!point.sm_ratio || !point.power_watts) return false;
-    sm_least = std::min(sm_least, *point.sm_ratio);
-    sm_most = std::max(sm_most, *point.sm_ratio);
-    if (*point.power_watts > kWaitPowerRatio * *working_power_) return false;
-    if (point.link_bytes_per_second.value_or(0) > kSilentLinksRatio * *working_links_) return false;
+  for (const Idle& minute : idle_) {
+    if (std::isnan(minute.sm_ratio)) return false;
+    const auto sm = static_cast<double>(minute.sm_ratio);
+    sm_least = std::min(sm_least, sm);
+    sm_most = std::max(sm_most, sm);
+    if (static_cast<double>(minute.power_watts) > kWaitPowerRatio * *working_power_) return false;
+    if (static_cast<double>(minute.link_bytes_per_second) > kSilentLinksRatio * *working_links_) return false;
   }
   return sm_least > kWaitSmMin && sm_most <= kWaitSmSpread * sm_least;
 }

@@ -11,15 +11,17 @@
 // Minutes that were not measured are passed over: they neither count nor interrupt. A job that has not worked yet is no finding here.
 // Threads: one at a time; a detector is one job's.
 
-#include <deque>
+#include <cstdint>
 #include <optional>
 
+#include "detect/recent.h"
 #include "detect/series.h"
 #include "units/units.h"
 
 namespace flopsight::detect {
 
 inline constexpr double kIdleTensor = 0.01;
+inline constexpr std::size_t kStallHistoryMinutes = 120;
 inline constexpr int kHangMinutes = 5;
 inline constexpr int kStallMinutes = 20;
 
@@ -45,10 +47,24 @@ class StallDetector {
   void work(const MinutePoint& point);
   bool waits() const;
 
-  std::deque<MinutePoint> worked_;
-  std::deque<bool> before_;  // which of the last minutes before the idle ones were work
+  // Of a minute that worked; NaN: not known.
+  struct Worked {
+    float tensor_ratio = 0;
+    float power_watts = 0;
+    float link_bytes_per_second = 0;
+  };
+  // Of one that did not.
+  struct Idle {
+    float sm_ratio = 0;  // NaN where it or power is not known
+    float power_watts = 0;
+    float link_bytes_per_second = 0;
+  };
+  static std::optional<double> median_of(const Recent<Worked>& minutes, float Worked::*quantity);
+
+  Recent<Worked> worked_{kStallHistoryMinutes};
+  Recent<std::uint8_t> before_{kStallHistoryMinutes};  // which of the last minutes before the idle ones were work
   std::optional<double> working_tensor_, working_power_, working_links_;
-  std::deque<MinutePoint> idle_;  // the last few in a row
+  Recent<Idle> idle_{kHangMinutes};  // the last few in a row
   int idle_minutes_ = 0;
   double idle_tensor_ = 0;
   bool hung_ = false;
