@@ -340,11 +340,11 @@ TEST(Suspects, shares_of_clock_and_kernels_add_up_and_what_coincides_is_first) {
     MinutePoint point = working(0);
     point.start = at(minute);
     if (minute >= 30) {
-      *point.clock_hertz *= 0.8;
-      *point.tensor_ratio *= 0.7;
-      *point.ofu_ratio *= 0.8 * 0.7;
+      point.clock_hertz = *point.clock_hertz * 0.8;
+      point.tensor_ratio = *point.tensor_ratio * 0.7;
+      point.ofu_ratio = *point.ofu_ratio * 0.8 * 0.7;
       point.thermal_ratio = 0.9;
-      *point.link_bytes_per_second *= 0.7;
+      point.link_bytes_per_second = *point.link_bytes_per_second * 0.7;
     }
     history.push_back(point);
   }
@@ -356,7 +356,7 @@ TEST(Suspects, shares_of_clock_and_kernels_add_up_and_what_coincides_is_first) {
   EXPECT_EQ(suspects[1].kind, SuspectKind::kKernels);
   EXPECT_EQ(suspects[2].kind, SuspectKind::kClock);
   EXPECT_NE(suspects[2].text.find("heat"), std::string::npos);
-  EXPECT_NEAR(*suspects[1].explained_ratio + *suspects[2].explained_ratio, 1, 1e-9);
+  EXPECT_NEAR(*suspects[1].explained_ratio + *suspects[2].explained_ratio, 1, 1e-6);
 }
 
 // A job at full level, and at a quarter of it for so many minutes; its regression.
@@ -364,7 +364,7 @@ Finding regression_after(int minutes, std::span<const LabelChange> changes = {})
   JobDetector detector("job");
   for (std::int64_t minute = 0; minute < 120 + minutes; ++minute) {
     MinutePoint point = working(minute);
-    if (minute >= 120) *point.ofu_ratio /= 4;
+    if (minute >= 120) point.ofu_ratio = *point.ofu_ratio / 4;
     detector.add(point, {});
   }
   const auto found = detector.findings(kNames, {}, changes);

@@ -10,7 +10,7 @@
 namespace flopsight::detect {
 namespace {
 
-enum Quantity : std::size_t { kClock, kSm, kOfu, kPower, kTensor };
+enum Compared : std::size_t { kClock, kSm, kOfu, kPower, kTensor };
 enum SignName : std::size_t { kSlow, kStraggles, kCool };
 
 constexpr double kDeviations = 6;
@@ -30,7 +30,7 @@ double middle(std::vector<double>& values) {
   return *at;
 }
 
-constexpr std::array<std::optional<double> MinutePoint::*, 5> kQuantities = {
+constexpr std::array<Quantity MinutePoint::*, 5> kQuantities = {
     &MinutePoint::clock_hertz, &MinutePoint::sm_ratio, &MinutePoint::ofu_ratio, &MinutePoint::power_watts, &MinutePoint::tensor_ratio};
 
 double margin(std::size_t quantity, double median) {
@@ -51,7 +51,7 @@ std::array<PeerDetector::Bounds, 5> PeerDetector::bounds_of(std::span<const GpuM
     values_.clear();
     for (const GpuMinute& gpu : gpus) {
       if (!compared(gpu)) continue;
-      if (const std::optional<double>& value = gpu.point.*kQuantities[q]) values_.push_back(*value);
+      if (const Quantity value = gpu.point.*kQuantities[q]) values_.push_back(*value);
     }
     out[q] = Bounds{0, -kInfinity, kInfinity};
     if (values_.size() < kPeersMin) continue;

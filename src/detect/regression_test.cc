@@ -52,7 +52,7 @@ TEST(Regression, a_job_that_became_faster_has_as_few_false_alarms) {
     RegressionDetector detector;
     for (std::int64_t minute = 0; minute < 2 * 1440; ++minute) {
       MinutePoint point = job.minute(minute);
-      if (point.ofu_ratio && static_cast<double>(minute) < at) *point.ofu_ratio *= before_ratio;
+      if (point.ofu_ratio && static_cast<double>(minute) < at) point.ofu_ratio = *point.ofu_ratio * before_ratio;
       alarms += detector.add(point) ? 1 : 0;
     }
   }
@@ -258,7 +258,7 @@ TEST(Regression, deep_evaluations_are_called_as_what_they_may_be) {
     for (std::int64_t number = 0; number < 1440; ++number) {
       MinutePoint point = job.minute(number);
       const auto now = static_cast<double>(number);
-      if (now >= next && now < next + minutes && point.ofu_ratio) *point.ofu_ratio *= left_ratio;
+      if (now >= next && now < next + minutes && point.ofu_ratio) point.ofu_ratio = *point.ofu_ratio * left_ratio;
       if (now >= next + minutes) next += every;
       called += detector.add(point) ? 1 : 0;
       const bool tells = detector.open() && !detector.open()->may_be_evaluation;
@@ -326,7 +326,7 @@ TEST(Regression, drops_soon_after_a_rise_are_found_within_the_same_bars) {
       for (std::int64_t minute = 0; minute < 11 * 60 + 240 && !found; ++minute) {
         const bool high = minute >= 9 * 60 && minute < 11 * 60, dropped = minute >= 11 * 60;
         MinutePoint point = job.minute(minute);
-        if (point.ofu_ratio && !high) *point.ofu_ratio *= size_ratio;
+        if (point.ofu_ratio && !high) point.ofu_ratio = *point.ofu_ratio * size_ratio;
         if (dropped && point.ofu_ratio && *point.ofu_ratio > 0.2 * size_ratio * job.level()) measured += 1;
         found = detector.add(point) && dropped;
       }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace flopsight::detect {
 namespace {
@@ -50,9 +49,9 @@ void add_events(MinutePoint& out, const Cell& cell, std::int64_t allocated) {
 constexpr double kShareSteps = 50'000;  // of a ratio
 constexpr std::uint16_t kNoShare = 0xFFFF;
 
-constexpr std::array<std::optional<double> MinutePoint::*, 4> kKeptQuantities = {
+constexpr std::array<Quantity MinutePoint::*, 4> kKeptQuantities = {
     &MinutePoint::tensor_ratio, &MinutePoint::sm_ratio, &MinutePoint::clock_hertz, &MinutePoint::link_bytes_per_second};
-constexpr std::array<std::optional<double> MinutePoint::*, 4> kKeptShares = {
+constexpr std::array<Quantity MinutePoint::*, 4> kKeptShares = {
     &MinutePoint::thermal_ratio, &MinutePoint::power_brake_ratio, &MinutePoint::power_cap_ratio, &MinutePoint::setting_ratio};
 
 }  // namespace
@@ -61,12 +60,9 @@ KeptMinute::KeptMinute(const MinutePoint& point)
     : unix_milliseconds_(point.start.unix_milliseconds),
       ofu_ratio_(static_cast<float>(*point.ofu_ratio)),
       measured_seconds_(static_cast<float>(point.measured_seconds)) {
-  for (std::size_t i = 0; i < kQuantities; ++i) {
-    const std::optional<double>& value = point.*kKeptQuantities[i];
-    quantities_[i] = value ? static_cast<float>(*value) : std::numeric_limits<float>::quiet_NaN();
-  }
+  for (std::size_t i = 0; i < kQuantities; ++i) quantities_[i] = point.*kKeptQuantities[i];
   for (std::size_t i = 0; i < kShares; ++i) {
-    const std::optional<double>& share = point.*kKeptShares[i];
+    const Quantity share = point.*kKeptShares[i];
     shares_[i] = share ? static_cast<std::uint16_t>(std::lround(*share * kShareSteps)) : kNoShare;
   }
 }
@@ -76,9 +72,7 @@ MinutePoint KeptMinute::point() const {
   out.start = start();
   out.measured_seconds = measured_seconds();
   out.ofu_ratio = ofu_ratio();
-  for (std::size_t i = 0; i < kQuantities; ++i) {
-    if (!std::isnan(quantities_[i])) out.*kKeptQuantities[i] = static_cast<double>(quantities_[i]);
-  }
+  for (std::size_t i = 0; i < kQuantities; ++i) out.*kKeptQuantities[i] = quantities_[i];
   for (std::size_t i = 0; i < kShares; ++i) {
     if (shares_[i] != kNoShare) out.*kKeptShares[i] = shares_[i] / kShareSteps;
   }

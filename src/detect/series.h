@@ -6,8 +6,10 @@
 // missing, and the mean of the others is another mean. Threads: values, pure functions.
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -19,23 +21,43 @@ namespace flopsight::detect {
 
 inline constexpr double kCoverageMin = 0.8;
 
+// A value, or that it is not known, in single precision: of each GPU of a fleet there are eleven a minute. Used like an optional.
+class Quantity {
+ public:
+  Quantity() = default;
+  Quantity(std::nullopt_t) {}
+  Quantity(double value) : value_(static_cast<float>(value)) {}
+  Quantity(const std::optional<double>& value) : value_(value ? static_cast<float>(*value) : kNone) {}
+
+  explicit operator bool() const { return !std::isnan(value_); }
+  bool has_value() const { return !std::isnan(value_); }
+  double operator*() const { return static_cast<double>(value_); }
+  double value_or(double otherwise) const { return has_value() ? **this : otherwise; }
+  bool operator==(const Quantity& other) const { return value_ == other.value_ || (!has_value() && !other.has_value()); }
+  operator std::optional<double>() const { return has_value() ? std::optional(**this) : std::nullopt; }
+
+ private:
+  static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  float value_ = kNone;
+};
+
 struct MinutePoint {
   units::Instant start;
   double allocated_seconds = 0;  // GPU time
   double measured_seconds = 0;
-  std::optional<double> ofu_ratio;
-  std::optional<double> tensor_ratio;
-  std::optional<double> sm_ratio;     // SM activity
-  std::optional<double> clock_hertz;
-  std::optional<double> power_watts;  // a GPU
+  Quantity ofu_ratio;
+  Quantity tensor_ratio;
+  Quantity sm_ratio;     // SM activity
+  Quantity clock_hertz;
+  Quantity power_watts;  // a GPU
   // Over NVLink and PCIe, both ways, a GPU and second. Nothing where none were counted: whether links were silent or not scraped, only
   // earlier minutes can tell.
-  std::optional<double> link_bytes_per_second;
+  Quantity link_bytes_per_second;
   // Shares of the time under clock event reasons.
-  std::optional<double> thermal_ratio;      // 0x8, 0x20, 0x40
-  std::optional<double> power_brake_ratio;  // 0x80
-  std::optional<double> power_cap_ratio;    // 0x4
-  std::optional<double> setting_ratio;      // 0x2
+  Quantity thermal_ratio;      // 0x8, 0x20, 0x40
+  Quantity power_brake_ratio;  // 0x80
+  Quantity power_cap_ratio;    // 0x4
+  Quantity setting_ratio;      // 0x2
   // Why most of the time has no OFU; nothing where it has.
   std::optional<samples::AbsentReason> absent;
   bool shared = false;  // by several holders at once
@@ -60,7 +82,7 @@ class KeptMinute {
   std::int64_t unix_milliseconds_ = 0;
   float ofu_ratio_ = 0;
   float measured_seconds_ = 0;
-  std::array<float, kQuantities> quantities_{};     // NaN: not known
+  std::array<Quantity, kQuantities> quantities_{};
   std::array<std::uint16_t, kShares> shares_{};     // of the time, in steps of 1/50,000; 0xFFFF: not known
 };
 

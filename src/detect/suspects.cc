@@ -14,7 +14,7 @@ constexpr double kShareMin = 0.15;
 constexpr double kBytesRiseMin = 1.3;
 constexpr units::Seconds kNear{600};
 
-using Quantity = std::optional<double> MinutePoint::*;
+using Column = Quantity MinutePoint::*;
 
 struct Sides {
   double before = 0;
@@ -23,10 +23,10 @@ struct Sides {
 };
 
 // Medians on both sides; nothing unless both are known and positive.
-std::optional<Sides> sides(std::span<const MinutePoint> history, units::Instant moment, Quantity quantity) {
+std::optional<Sides> sides(std::span<const MinutePoint> history, units::Instant moment, Column column) {
   std::vector<double> before, after;
   for (const MinutePoint& point : history) {
-    if (const std::optional<double>& value = point.*quantity) (point.start < moment ? before : after).push_back(*value);
+    if (const Quantity value = point.*column) (point.start < moment ? before : after).push_back(*value);
   }
   const std::optional<double> b = base::median(std::move(before)), a = base::median(std::move(after));
   if (!a || !b || *a <= 0 || *b <= 0) return std::nullopt;
@@ -37,7 +37,7 @@ std::string from_to(const std::string& before, const std::string& after) { retur
 
 std::string reasons_after(std::span<const MinutePoint> history, units::Instant moment) {
   struct Reason {
-    Quantity quantity;
+    Column column;
     const char* name;
   };
   constexpr Reason kReasons[] = {{&MinutePoint::thermal_ratio, "heat"},
@@ -48,7 +48,7 @@ std::string reasons_after(std::span<const MinutePoint> history, units::Instant m
   for (const Reason& reason : kReasons) {
     std::vector<double> shares;
     for (const MinutePoint& point : history) {
-      if (point.start >= moment && point.*reason.quantity) shares.push_back(*(point.*reason.quantity));
+      if (point.start >= moment && point.*reason.column) shares.push_back(*(point.*reason.column));
     }
     const double share = base::median(std::move(shares)).value_or(0);
     if (share < 0.05) continue;

@@ -1,6 +1,7 @@
 // The second half of LiveFleet: rows to cells.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "live/live_fleet.h"
 #include "rollups/screen.h"
@@ -23,7 +24,7 @@ units::Seconds step_of(const PendingRows& rows, units::Seconds otherwise) {
   if (rows.size() < 2) return otherwise;
   std::vector<std::int64_t> steps;
   for (std::size_t i = rows.size() - std::min<std::size_t>(rows.size() - 1, kCadenceSteps); i < rows.size(); ++i) {
-    steps.push_back(rows.at(i).unix_milliseconds - rows.at(i - 1).unix_milliseconds);
+    steps.push_back(rows.at(i).unix_milliseconds() - rows.at(i - 1).unix_milliseconds());
   }
   const auto pick = steps.begin() + static_cast<std::ptrdiff_t>((steps.size() - 1) * 3 / 4);
   std::nth_element(steps.begin(), pick, steps.end());
@@ -37,10 +38,16 @@ void LiveFleet::resolve(Gpu& gpu) {
   known.gpu = gpu.identity.unpacked();
   std::optional<units::Hertz> max_clock;
   if (gpu.scraped_max_clock_hertz > 0) max_clock = units::Hertz(static_cast<double>(gpu.scraped_max_clock_hertz));
-  gpu.weight = rollups::resolve_device(known, options_.fleet, max_clock, quality_);
-  gpu.device = known.device;
-  gpu.reference = known.reference;
-  gpu.resolved = true;
+  Kind kind;
+  kind.weight = rollups::resolve_device(known, options_.fleet, max_clock, quality_);
+  kind.device = known.device;
+  kind.reference = known.reference;
+  const auto facts = [](const Kind& of) {
+    return std::tuple(of.device, of.weight, of.reference ? of.reference->clock.value : 0.0, of.reference ? of.reference->source : model::ReferenceSource{});
+  };
+  auto at = std::find_if(kinds_.begin() + 1, kinds_.end(), [&](const Kind& other) { return facts(other) == facts(kind); });
+  if (at == kinds_.end()) at = kinds_.insert(kinds_.end(), kind);
+  gpu.kind = static_cast<std::uint32_t>(at - kinds_.begin());
 }
 
 samples::GpuTimeline LiveFleet::timeline_of(const Gpu& gpu, units::Window window) const {
@@ -54,7 +61,7 @@ samples::GpuTimeline LiveFleet::timeline_of(const Gpu& gpu, units::Window window
   // Of what was there before the rows only the times are left; they tell the cadence and lie outside the window.
   std::vector<std::int64_t> earlier = gpu.rows.earlier();
   timeline.scrapes.reserve(kRowsAfter + (last - first));
-  for (std::size_t i = 0; i < first; ++i) earlier.push_back(gpu.rows.at(i).unix_milliseconds);
+  for (std::size_t i = 0; i < first; ++i) earlier.push_back(gpu.rows.at(i).unix_milliseconds());
   for (std::size_t i = earlier.size() - std::min<std::size_t>(earlier.size(), kRowsAfter); i < earlier.size(); ++i) {
     samples::GpuScrape bare;
     bare.time = units::Instant{earlier[i]};
@@ -66,8 +73,8 @@ samples::GpuTimeline LiveFleet::timeline_of(const Gpu& gpu, units::Window window
     if (gpu.is_instance && !scrape.reading(Metric::kSmClock).present()) {
       // Of the whole GPU, where the exporter says it only there.
       const PendingRows& whole = gpus_[gpu.parent].rows;
-      const std::size_t at = whole.first_at_or_after(gpu.rows.at(i).unix_milliseconds);
-      if (at < whole.size() && whole.at(at).unix_milliseconds == gpu.rows.at(i).unix_milliseconds) {
+      const std::size_t at = whole.first_at_or_after(gpu.rows.at(i).unix_milliseconds());
+      if (at < whole.size() && whole.at(at).unix_milliseconds() == gpu.rows.at(i).unix_milliseconds()) {
         const samples::GpuScrape parent = whole.scrape(at, {});
         for (const catalog::MetricInfo& metric : catalog::metrics()) {
           if (metric.whole_gpu && !scrape.saw(metric.metric)) {
@@ -89,10 +96,11 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
                     [&](const samples::GpuScrape& s) { return window.contains(s.time); }));
   // The slot a scrape stands in decides what it is noted for, so that nothing is noted twice.
   samples::QualityLog noted;
-  rollups::screen_gpu(timeline, gpu.device, in_slot > 0 ? quality_ : noted);
+  const Kind& kind = kinds_[gpu.kind];
+  rollups::screen_gpu(timeline, kind.device, in_slot > 0 ? quality_ : noted);
   rollups::IntegrateOptions how = options_.fleet.integrate;
   how.window = window;
-  rollups::GpuTime rolled = rollups::integrate(timeline, gpu.device, gpu.reference, gpu.weight, how, jobs_,
+  rollups::GpuTime rolled = rollups::integrate(timeline, kind.device, kind.reference, kind.weight, how, jobs_,
                                                holders_, noted);
   if (!gpu.has_tensor) {
     const samples::GpuIdentity& who = timeline.gpu;
@@ -127,7 +135,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
   if (gpu.rows.empty() || gpu.away) return;
   const std::int64_t slot = units::milliseconds(options_.slot);
   const bool is_idle = everything || now.unix_milliseconds - gpu.arrived > units::milliseconds(options_.idle);
-  const std::int64_t newest = gpu.rows.back().unix_milliseconds;
+  const std::int64_t newest = gpu.rows.back().unix_milliseconds();
   const std::int64_t step = units::milliseconds(step_of(gpu.rows, options_.fleet.integrate.step_default));
   // Closed out: the last sample holds for one step, in a slot of its own length.
   const std::int64_t last = newest + step;
@@ -137,7 +145,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     if (is_idle) gpu.away = true;
     return;
   }
-  if (!gpu.resolved) resolve(gpu);
+  if (gpu.kind == 0) resolve(gpu);
   std::int64_t left = slots_at_once_;
   while (gpu.closed_until < limit) {
     if (slots_at_once_ != 0 && left-- == 0) {
@@ -148,7 +156,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     const std::size_t next = gpu.rows.first_at_or_after(window.start.unix_milliseconds);
     if (next == 0) {
       // Before its first sample a GPU is not known to have been there.
-      const std::int64_t first = gpu.rows.front().unix_milliseconds;
+      const std::int64_t first = gpu.rows.front().unix_milliseconds();
       if (first >= window.end.unix_milliseconds) {
         gpu.closed_until = first / slot * slot;
         continue;
@@ -157,8 +165,8 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     }
     const std::size_t beyond = gpu.rows.first_at_or_after(window.end.unix_milliseconds);
     if (beyond > 0 && beyond < gpu.rows.size()) {
-      const std::int64_t before = gpu.rows.at(beyond - 1).unix_milliseconds;
-      const std::int64_t after = gpu.rows.at(beyond).unix_milliseconds;
+      const std::int64_t before = gpu.rows.at(beyond - 1).unix_milliseconds();
+      const std::int64_t after = gpu.rows.at(beyond).unix_milliseconds();
       if (after - before > units::milliseconds(options_.gap_attribution_max)) {
         // It was away. Up to one step its last sample holds; then nothing, until the next one.
         if (window.start.unix_milliseconds >= before + step) {

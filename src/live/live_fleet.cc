@@ -21,9 +21,6 @@ void fill(std::string& into, const std::string& from) {
 
 bool is_alias_label(std::string_view name) { return name == "pipe" || name == "clock_type"; }
 
-// Of a hash table. Half full by default, which a million GPUs pay for.
-constexpr float kFullTable = 0.85F;
-
 constexpr std::uint64_t kPlacesNoted = 3;  // as many as a quality entry shows
 
 }  // namespace
@@ -41,9 +38,7 @@ MetricUse metric_use(std::string_view raw_metric) {
 
 LiveFleet::LiveFleet(LiveOptions options, const jobs::LabelRules& rules,
                      samples::QualityLog& quality)
-    : options_(std::move(options)), rules_(rules), quality_(quality) {
-  gpu_by_key_.max_load_factor(kFullTable);
-}
+    : options_(std::move(options)), rules_(rules), quality_(quality) {}
 
 std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> labels,
                                           std::string_view scope) {
@@ -77,8 +72,8 @@ std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> label
 }
 
 GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity& identity) {
-  const auto [at, is_new] = gpu_by_key_.emplace(base::hash128(key), static_cast<GpuIndex>(gpus_.size()));
-  if (!is_new) return at->second;
+  const auto [index, is_new] = gpu_by_key_.emplace(base::hash128(key), static_cast<GpuIndex>(gpus_.size()));
+  if (!is_new) return index;
   // A vector that doubles is half empty at worst, and of a million GPUs that is a lot.
   if (gpus_.size() == gpus_.capacity()) gpus_.reserve(gpus_.size() + gpus_.size() / 8 + 64);
   Gpu& gpu = gpus_.emplace_back();
@@ -91,12 +86,12 @@ GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity&
       gpu.opened = true;
     }
   }
-  return at->second;
+  return index;
 }
 
 void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
   samples::GpuIdentity known = gpu.identity.unpacked();
-  if (known.model_raw.empty() && !seen.model_raw.empty()) gpu.resolved = false;
+  if (known.model_raw.empty() && !seen.model_raw.empty()) gpu.kind = 0;
   fill(known.uuid, seen.uuid);
   fill(known.mig_profile, seen.mig_profile);
   fill(known.host, seen.host);
@@ -124,23 +119,21 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
     key = place;
   }
   const auto known = gpu_by_key_.find(base::hash128(key));
-  if (known != gpu_by_key_.end()) {
-    learn(gpus_[known->second], seen);
-    return known->second;
+  if (known) {
+    learn(gpus_[*known], seen);
+    return *known;
   }
-  const auto same_place = has_place ? gpu_by_key_.find(base::hash128(place)) : gpu_by_key_.end();
-  if (!seen.uuid.empty() && same_place != gpu_by_key_.end() &&
-      !gpus_[same_place->second].has_uuid) {
-    const GpuIndex same = same_place->second;
-    gpu_by_key_.emplace(base::hash128(key), same);
-    learn(gpus_[same], seen);
-    return same;
+  const auto same_place = has_place ? gpu_by_key_.find(base::hash128(place)) : std::nullopt;
+  if (!seen.uuid.empty() && same_place && !gpus_[*same_place].has_uuid) {
+    gpu_by_key_.emplace(base::hash128(key), *same_place);
+    learn(gpus_[*same_place], seen);
+    return *same_place;
   }
   const GpuIndex index = make_gpu(key, seen);
   if (seen.uuid.empty()) {
     quality_.add("gpu_without_uuid", rollups::gpu_label(seen));
   } else if (has_place) {
-    gpu_by_key_[base::hash128(place)] = index;  // the latest GPU in the slot, after a replacement
+    gpu_by_key_.set(base::hash128(place), index);  // the latest GPU in the slot, after a replacement
   }
   if (!seen.mig_instance.empty() && !seen.uuid.empty()) {
     samples::GpuIdentity whole = seen;
@@ -195,7 +188,7 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
     const bool was_late = time.unix_milliseconds < gpu.newest - units::milliseconds(options_.late);
     if (!replaying_ || time.unix_milliseconds < 0 || was_late) return said(AddResult::kTooOld);
   }
-  if (gpu.rows.size() >= options_.rows_per_gpu_max && time.unix_milliseconds > gpu.rows.back().unix_milliseconds) {
+  if (gpu.rows.size() >= options_.rows_per_gpu_max && time.unix_milliseconds > gpu.rows.back().unix_milliseconds()) {
     if (replaying_) drop_closed(gpu);
     if (gpu.rows.size() >= options_.rows_per_gpu_max) return said(AddResult::kRowsFull);
   }
@@ -235,7 +228,7 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
   }
   if (alias.metric == Metric::kSmClockMax) {
     const auto hertz = static_cast<float>(reading.value());
-    if (hertz != gpu.scraped_max_clock_hertz) gpu.resolved = false;
+    if (hertz != gpu.scraped_max_clock_hertz) gpu.kind = 0;
     gpu.scraped_max_clock_hertz = hertz;
     return AddResult::kKept;
   }
@@ -287,8 +280,8 @@ HolderSetId LiveFleet::looked_up(std::uint64_t key) {
 std::optional<units::Instant> LiveFleet::oldest_open() const {
   std::optional<units::Instant> oldest;
   for (const Gpu& gpu : gpus_) {
-    if (gpu.rows.empty() || gpu.away || gpu.rows.back().unix_milliseconds < gpu.closed_until) continue;
-    const units::Instant open{std::max(gpu.closed_until, gpu.rows.front().unix_milliseconds)};
+    if (gpu.rows.empty() || gpu.away || gpu.rows.back().unix_milliseconds() < gpu.closed_until) continue;
+    const units::Instant open{std::max(gpu.closed_until, gpu.rows.front().unix_milliseconds())};
     oldest = std::min(oldest.value_or(open), open);
   }
   return oldest;

@@ -26,9 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include <tsl/robin_map.h>
-
-#include "base/hash.h"
+#include "base/hash_numbers.h"
 #include "catalog/metrics.h"
 #include "jobs/holder_table.h"
 #include "jobs/label_rules.h"
@@ -143,7 +141,7 @@ class LiveFleet {
   bool has_model(GpuIndex gpu) const { return gpus_[gpu].has_model; }
   units::Instant closed_until(GpuIndex gpu) const { return units::Instant{gpus_[gpu].closed_until}; }
   units::Instant last_sample(GpuIndex gpu) const { return units::Instant{gpus_[gpu].newest}; }
-  const catalog::Device* device(GpuIndex gpu) const { return gpus_[gpu].device; }
+  const catalog::Device* device(GpuIndex gpu) const { return kinds_[gpus_[gpu].kind].device; }
   const jobs::HolderTable& holders() const { return holders_; }
   bool simulated() const { return simulated_; }
   std::uint64_t count(AddResult result) const { return counts_[static_cast<std::size_t>(result)]; }
@@ -158,13 +156,16 @@ class LiveFleet {
     bool has_holder = false;
     std::uint8_t label_value = 0;  // 1 + index into label_values_; 0: no such label
   };
-  struct Gpu {
-    PackedIdentity identity;
+  // What many GPUs have in common.
+  struct Kind {
     const catalog::Device* device = nullptr;
     std::optional<model::ReferenceClock> reference;
     double weight = 1;
+  };
+  struct Gpu {
+    PackedIdentity identity;
+    std::uint32_t kind = 0;             // number of kinds_; 0: not resolved yet
     float scraped_max_clock_hertz = 0;  // 0: not scraped
-    bool resolved = false;
     bool has_uuid = false;
     bool has_model = false;
     bool calibrated = true;
@@ -204,7 +205,8 @@ class LiveFleet {
   std::vector<Binding> bindings_;
   std::vector<std::string> label_values_;
   std::vector<Gpu> gpus_;
-  tsl::robin_map<base::Hash128, GpuIndex, base::Hash128Hasher> gpu_by_key_;
+  std::vector<Kind> kinds_{{}};  // the first is of GPUs that are not resolved
+  base::HashNumbers gpu_by_key_;
   std::vector<std::vector<samples::HolderId>> holder_sets_{{}};
   std::map<std::vector<samples::HolderId>, HolderSetId> set_of_;
   std::unordered_map<std::uint64_t, HolderSetId> set_with_;  // (set, holder) to set

@@ -1,6 +1,9 @@
 #include "live/packed_identity.h"
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <string>
 
 namespace flopsight::live {
 namespace {
@@ -20,19 +23,26 @@ PackedIdentity::PackedIdentity(const samples::GpuIdentity& identity) {
     packed += text;
     packed.push_back('\0');
   }
-  packed_ = std::string(packed.data(), packed.size());  // no room to spare
+  packed_ = std::make_unique<char[]>(packed.size());
+  std::copy(packed.begin(), packed.end(), packed_.get());
 }
 
 samples::GpuIdentity PackedIdentity::unpacked() const {
   samples::GpuIdentity identity;
-  std::size_t at = 0;
+  const char* at = packed_.get();
+  if (at == nullptr) return identity;
   for (const auto name : kNames) {
-    const std::size_t end = packed_.find('\0', at);
-    if (end == std::string::npos) break;
-    identity.*name = packed_.substr(at, end - at);
-    at = end + 1;
+    identity.*name = at;
+    at += (identity.*name).size() + 1;
   }
   return identity;
+}
+
+std::size_t PackedIdentity::memory_bytes() const {
+  const char* end = packed_.get();
+  if (end == nullptr) return 0;
+  for (std::size_t i = 0; i < std::size(kNames); ++i) end += std::strlen(end) + 1;
+  return static_cast<std::size_t>(end - packed_.get());
 }
 
 }  // namespace flopsight::live

@@ -1,7 +1,7 @@
 #pragma once
 // A GPU's names in one piece of memory: eight strings of their own would take twice as much, a million times.
 
-#include <string>
+#include <memory>
 
 #include "samples/gpu.h"
 
@@ -12,10 +12,10 @@ class PackedIdentity {
   PackedIdentity() = default;
   explicit PackedIdentity(const samples::GpuIdentity& identity);
   samples::GpuIdentity unpacked() const;
-  std::size_t memory_bytes() const { return packed_.capacity(); }
+  std::size_t memory_bytes() const;
 
  private:
-  std::string packed_;  // each name ends in a zero byte; none contains one
+  std::unique_ptr<char[]> packed_;  // each of the eight ends in a zero byte; none contains one
 };
 
 }  // namespace flopsight::live

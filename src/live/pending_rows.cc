@@ -14,7 +14,8 @@ using samples::Absent;
 using samples::AbsentReason;
 
 constexpr std::size_t kShortsFrom = kFloatSlots;
-constexpr std::size_t kRatesFrom = kShortsFrom + kRatioSlots;
+constexpr std::size_t kRatiosFrom = kShortsFrom + kPowerSlots;
+constexpr std::size_t kRatesFrom = kRatiosFrom + kRatioSlots;
 constexpr std::size_t kBitsFrom = kRatesFrom + kRateSlots;
 constexpr std::size_t kDoublesFrom = kBitsFrom + kBitSlots;
 
@@ -27,6 +28,9 @@ static_assert(kSlots.size() <= 16, "PendingRow::present has 16 bits");
 
 // 1.31 is the most that 16 bits hold; the catalogue takes nothing above 1.2.
 constexpr double kRatioSteps = 50'000;
+constexpr double kWattSteps = 12;  // up to 5,461 W; the catalogue takes nothing above 5,000
+// Above that a single-precision number steps by more than 1/16 J.
+constexpr float kEnergyAboveBaseMax = 1e6F;
 
 // The upper half of a float, rounded: 8 bits of precision over its whole range.
 std::uint16_t to_short_rate(double value) {
@@ -38,12 +42,14 @@ double from_short_rate(std::uint16_t bits) {
 }
 
 std::uint16_t to_short(std::size_t slot, double value) {
+  if (slot < kRatiosFrom) return static_cast<std::uint16_t>(std::lround(value * kWattSteps));
   if (slot < kRatesFrom) return static_cast<std::uint16_t>(std::lround(value * kRatioSteps));
   if (slot < kBitsFrom) return to_short_rate(value);
   // Bits without a meaning are not kept.
   return static_cast<std::uint16_t>(static_cast<std::uint64_t>(value) & 0xFFFF);
 }
 double from_short(std::size_t slot, std::uint16_t bits) {
+  if (slot < kRatiosFrom) return bits / kWattSteps;
   if (slot < kRatesFrom) return bits / kRatioSteps;
   if (slot < kBitsFrom) return from_short_rate(bits);
   return bits;
@@ -62,9 +68,9 @@ constexpr auto kSlotOf = slots_by_metric();
 constexpr double CycleCounters::*kCycleFields[] = {&CycleCounters::elapsed_total,
                                                    &CycleCounters::active_total, &CycleCounters::mma_total};
 
-constexpr std::size_t kGrowRows = 2;
+constexpr std::size_t kGrowRows = 1;
 
-bool is_before(const PendingRow& row, std::int64_t time) { return row.unix_milliseconds < time; }
+bool is_before(const PendingRow& row, std::int64_t time) { return row.unix_milliseconds() < time; }
 
 }  // namespace
 
@@ -81,20 +87,20 @@ std::size_t PendingRows::first_at_or_after(std::int64_t unix_milliseconds) const
 
 std::size_t PendingRows::touch(std::int64_t unix_milliseconds, std::uint16_t log_segment) {
   std::size_t at = rows_.size();
-  if (at > 0 && rows_.back().unix_milliseconds == unix_milliseconds) return at - 1;
-  if (at > 0 && rows_.back().unix_milliseconds > unix_milliseconds) {
+  if (at > 0 && rows_.back().unix_milliseconds() == unix_milliseconds) return at - 1;
+  if (at > 0 && rows_.back().unix_milliseconds() > unix_milliseconds) {
     at = first_at_or_after(unix_milliseconds);
-    if (rows_[at].unix_milliseconds == unix_milliseconds) return at;
+    if (rows_[at].unix_milliseconds() == unix_milliseconds) return at;
   }
   // Grown by a few rows, not doubled: with a million GPUs the slack would be half of the memory.
   if (rows_.size() == rows_.capacity()) {
     rows_.reserve(rows_.size() < 64 ? rows_.size() + kGrowRows : rows_.size() * 2);
   }
   PendingRow row;
-  row.unix_milliseconds = unix_milliseconds;
+  row.set_time(unix_milliseconds);
   row.log_segment = log_segment;
   rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(at), row);
-  if (!cycles_.empty()) cycles_.insert(cycles_.begin() + static_cast<std::ptrdiff_t>(at), CycleCounters{});
+  if (cycles_) cycles_->insert(cycles_->begin() + static_cast<std::ptrdiff_t>(at), CycleCounters{});
   return at;
 }
 
@@ -102,8 +108,8 @@ double PendingRows::value(std::size_t i, std::uint8_t slot) const {
   const PendingRow& row = rows_[i];
   if (slot < kFloatSlots) return static_cast<double>(row.floats[slot]);
   if (slot < kDoublesFrom) return from_short(slot, row.shorts[slot - kShortsFrom]);
-  if (slot == kDoublesFrom) return row.energy_joules;
-  return cycles_[i].*kCycleFields[slot - kDoublesFrom - 1];
+  if (slot == kDoublesFrom) return energy_base_joules_ + static_cast<double>(row.energy_joules);
+  return (*cycles_)[i].*kCycleFields[slot - kDoublesFrom - 1];
 }
 
 void PendingRows::set(std::size_t i, std::uint8_t slot, double value) {
@@ -114,10 +120,11 @@ void PendingRows::set(std::size_t i, std::uint8_t slot, double value) {
   } else if (slot < kDoublesFrom) {
     row.shorts[slot - kShortsFrom] = to_short(slot, value);
   } else if (slot == kDoublesFrom) {
-    row.energy_joules = value;
+    if (std::isnan(energy_base_joules_)) energy_base_joules_ = value;
+    row.energy_joules = static_cast<float>(value - energy_base_joules_);
   } else {
-    if (cycles_.empty()) cycles_.resize(rows_.size());
-    cycles_[i].*kCycleFields[slot - kDoublesFrom - 1] = value;
+    if (!cycles_) cycles_ = std::make_unique<std::vector<CycleCounters>>(rows_.size());
+    (*cycles_)[i].*kCycleFields[slot - kDoublesFrom - 1] = value;
   }
 }
 
@@ -133,19 +140,31 @@ void PendingRows::drop_before(std::size_t first) {
       std::copy(earlier_.begin() + 1, earlier_.end(), earlier_.begin());
       --earlier_count_;
     }
-    earlier_[earlier_count_++] = static_cast<std::uint32_t>(rows_[i].unix_milliseconds);
+    earlier_[earlier_count_++] = static_cast<std::uint32_t>(rows_[i].unix_milliseconds());
   }
   const auto count = static_cast<std::ptrdiff_t>(first);
   rows_.erase(rows_.begin(), rows_.begin() + count);
-  if (!cycles_.empty()) cycles_.erase(cycles_.begin(), cycles_.begin() + count);
+  if (cycles_) cycles_->erase(cycles_->begin(), cycles_->begin() + count);
+  rebase_energy();
   // After a backlog has been worked off its room is given back.
   if (rows_.capacity() > 64 && rows_.size() * 4 < rows_.capacity()) rows_.shrink_to_fit();
+}
+
+void PendingRows::rebase_energy() {
+  const auto has_energy = [](const PendingRow& row) { return (row.present >> kDoublesFrom & 1) != 0; };
+  const auto first = std::find_if(rows_.begin(), rows_.end(), has_energy);
+  if (first == rows_.end() || std::abs(first->energy_joules) <= kEnergyAboveBaseMax) return;
+  const float shift = first->energy_joules;
+  for (PendingRow& row : rows_) {
+    if (has_energy(row)) row.energy_joules -= shift;
+  }
+  energy_base_joules_ += static_cast<double>(shift);
 }
 
 std::vector<std::int64_t> PendingRows::earlier() const {
   std::vector<std::int64_t> times;
   if (rows_.empty()) return times;
-  const std::int64_t front = rows_.front().unix_milliseconds;
+  const std::int64_t front = rows_.front().unix_milliseconds();
   for (std::size_t i = 0; i < earlier_count_; ++i) {
     times.push_back(front - static_cast<std::int64_t>(static_cast<std::uint32_t>(front) - earlier_[i]));
   }
@@ -158,9 +177,9 @@ samples::GpuScrape PendingRows::scrape(std::size_t i,
                                        const std::vector<samples::HolderId>& holders) const {
   const PendingRow& row = rows_[i];
   samples::GpuScrape out;
-  out.time = units::Instant{row.unix_milliseconds};
+  out.time = units::Instant{row.unix_milliseconds()};
   out.holders = holders;
-  const std::size_t slots = cycles_.empty() ? kDoublesFrom + 1 : kSlots.size();
+  const std::size_t slots = !cycles_ ? kDoublesFrom + 1 : kSlots.size();
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const auto s = static_cast<std::uint8_t>(slot);
     if (has(i, s)) out.reading(kSlots[slot]) = value(i, s);
@@ -176,7 +195,7 @@ samples::GpuScrape PendingRows::scrape(std::size_t i,
 }
 
 std::size_t PendingRows::memory_bytes() const {
-  return rows_.capacity() * sizeof(PendingRow) + cycles_.capacity() * sizeof(CycleCounters);
+  return rows_.capacity() * sizeof(PendingRow) + (cycles_ ? cycles_->capacity() * sizeof(CycleCounters) : 0);
 }
 
 }  // namespace flopsight::live

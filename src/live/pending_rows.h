@@ -1,14 +1,16 @@
 #pragma once
-// The scrapes of one GPU that are not rolled up yet, in a form that fits a million GPUs: 56 bytes a scrape, ascending in
-// time, late ones put where they belong. What OFU is made of (tensor activity, clock) and power have single precision, seven
-// digits where exporters print six; counters have double. What stands beside OFU has 16 bits: activities in steps of 1/50,000,
-// byte rates to 0.4 %, rounded to nearest.
+// The scrapes of one GPU that are not rolled up yet, in a form that fits a million GPUs: 48 bytes a scrape, ascending in
+// time, late ones put where they belong. What OFU is made of (tensor activity, clock) has single precision, seven digits where exporters
+// print six, and so has energy, as what came since some scrape shortly before; cycle counters have double. What stands beside OFU has 16 bits: power in
+// steps of 1/12 W, activities of 1/50,000, byte rates to 0.4 %, rounded to nearest.
 //
 // Reasons of absence are kept where they change the answer: for tensor activity and for the clock.
 // Threads: values.
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -24,29 +26,37 @@ using HolderSetId = std::uint32_t;  // 0: nobody
 std::optional<std::uint8_t> row_slot(catalog::Metric metric);
 
 // Slots by how they are kept, in this order.
-inline constexpr std::size_t kFloatSlots = 3;   // tensor activity, clock, power
+inline constexpr std::size_t kFloatSlots = 2;   // tensor activity, clock
+inline constexpr std::size_t kPowerSlots = 1;   // watts
 inline constexpr std::size_t kRatioSlots = 4;   // activities beside OFU
 inline constexpr std::size_t kRateSlots = 4;    // bytes a second
 inline constexpr std::size_t kBitSlots = 1;     // clock event reasons
 inline constexpr std::size_t kDoubleSlots = 4;  // counters: energy and the three cycle counters
 
 struct PendingRow {
-  std::int64_t unix_milliseconds = 0;
-  double energy_joules = 0;
+  float energy_joules = 0;  // more than PendingRows::energy_base_joules_
   HolderSetId holders = 0;
-  std::uint16_t present = 0;      // bit per slot
-  std::uint16_t log_segment = 0;  // where the oldest of its samples is logged, modulo 2^16
   std::array<float, kFloatSlots> floats{};
-  std::array<std::uint16_t, kRatioSlots + kRateSlots + kBitSlots> shorts{};
-  std::uint8_t reasons = 0;         // 1 + AbsentReason of tensor activity, and of the clock above it; 0: none
-  bool device_utilization = false;  // utilisation came without a holder: the device's own
+  std::array<std::uint16_t, kPowerSlots + kRatioSlots + kRateSlots + kBitSlots> shorts{};
+  std::array<std::uint16_t, 3> time{};  // 48 bits of milliseconds, lowest first: up to the year 10889
+  std::uint16_t present = 0;            // bit per slot
+  std::uint16_t log_segment = 0;        // where the oldest of its samples is logged, modulo 2^16
+  std::uint8_t reasons = 0;             // 1 + AbsentReason of tensor activity, and of the clock above it; 0: none
+  bool device_utilization = false;      // utilisation came without a holder: the device's own
 
+  // 0 or more.
+  std::int64_t unix_milliseconds() const {
+    return static_cast<std::int64_t>(std::uint64_t{time[2]} << 32 | std::uint64_t{time[1]} << 16 | time[0]);
+  }
+  void set_time(std::int64_t unix_milliseconds) {
+    for (std::size_t i = 0; i < time.size(); ++i) time[i] = static_cast<std::uint16_t>(unix_milliseconds >> 16 * i & 0xFFFF);
+  }
   std::uint8_t tensor_reason() const { return reasons & 0xF; }
   std::uint8_t clock_reason() const { return reasons >> 4; }
   void set_tensor_reason(std::uint8_t reason) { reasons = static_cast<std::uint8_t>((reasons & 0xF0) | reason); }
   void set_clock_reason(std::uint8_t reason) { reasons = static_cast<std::uint8_t>((reasons & 0xF) | reason << 4); }
 };
-static_assert(sizeof(PendingRow) == 56);
+static_assert(sizeof(PendingRow) == 48);
 static_assert(samples::kAbsentReasonCount < 15, "a reason and none have four bits");
 
 struct CycleCounters {
@@ -64,7 +74,7 @@ class PendingRows {
   const PendingRow& at(std::size_t i) const { return rows_[i]; }
   PendingRow& at(std::size_t i) { return rows_[i]; }
 
-  // The row of that time, made if need be; its index is valid until the next call.
+  // The row of that time (0 to 2^48 - 1), made if need be; its index is valid until the next call.
   std::size_t touch(std::int64_t unix_milliseconds, std::uint16_t log_segment);
 
   // Whether the row has a value in the slot, and that value.
@@ -90,11 +100,15 @@ class PendingRows {
  private:
   static constexpr std::size_t kEarlier = 8;
 
+  // Brings the base to the first row that has energy, or what rows have above it would lose its digits as a counter runs on.
+  void rebase_energy();
+
   std::vector<PendingRow> rows_;
+  double energy_base_joules_ = std::numeric_limits<double>::quiet_NaN();  // none yet
   // Lower halves of their times, which the first row's time completes: the newest last.
   std::array<std::uint32_t, kEarlier> earlier_{};
   std::uint8_t earlier_count_ = 0;
-  std::vector<CycleCounters> cycles_;  // empty, or one for each row: few exporters have them
+  std::unique_ptr<std::vector<CycleCounters>> cycles_;  // none, or one for each row: few exporters have them
 };
 
 }  // namespace flopsight::live

@@ -11,8 +11,6 @@
 namespace flopsight::store {
 namespace {
 
-constexpr float kFullTable = 0.85F;
-
 std::string job_key(const samples::Holder& holder) { return holder.job + '\0' + holder.name_space; }
 
 void fill(std::string& into, const std::string& from, bool& changed) {
@@ -49,9 +47,7 @@ SqliteStore::SqliteStore(Database database, std::string path, SqliteStoreOptions
     : database_(std::move(database)),
       path_(std::move(path)),
       options_(options),
-      slot_seconds_(std::llround(options.slot.value)) {
-  gpu_ids_.max_load_factor(kFullTable);
-}
+      slot_seconds_(std::llround(options.slot.value)) {}
 
 void SqliteStore::note(std::string line) {
   constexpr std::size_t kNotesMax = 100;
@@ -141,8 +137,7 @@ base::Result<samples::GpuIdentity> SqliteStore::names_of(Statement& select, GpuI
 GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
   const base::Hash128 key = gpu_key(identity);
   const std::uint8_t names = known_names(identity);
-  const auto [at, is_new] = gpu_ids_.emplace(key, static_cast<GpuId>(gpus_.size() + 1));
-  const GpuId id = at->second;
+  const auto [id, is_new] = gpu_ids_.emplace(key, static_cast<GpuId>(gpus_.size() + 1));
   if (is_new) {
     gpus_.push_back({key, 0, 0, names, false});
     new_names_[id] = identity;

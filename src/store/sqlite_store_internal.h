@@ -11,8 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tsl/robin_map.h>
-
+#include "base/hash_numbers.h"
 #include "store/job_columns.h"
 #include "store/sqlite.h"
 #include "store/store.h"
@@ -200,7 +199,7 @@ class SqliteStore : public Store {
   std::vector<std::string> notes_;
 
   std::vector<Gpu> gpus_;  // id - 1
-  tsl::robin_map<base::Hash128, GpuId, base::Hash128Hasher> gpu_ids_;
+  base::HashNumbers gpu_ids_;
   std::map<GpuId, samples::GpuIdentity> new_names_;  // to be written
   std::vector<Job> jobs_;
   std::unordered_map<std::string, JobId> job_ids_;

@@ -19,13 +19,8 @@ constexpr std::int64_t kUnseenMillisecondsMax = 86'400'000;
 
 }  // namespace
 
-std::uint32_t MinuteReader::number_of(Numbers& numbers, const std::string& name) {
-  return numbers.emplace(base::hash128(name), static_cast<std::uint32_t>(numbers.size())).first->second;
-}
-
-std::optional<std::uint32_t> MinuteReader::find_number(const Numbers& numbers, const std::string& name) {
-  const auto at = numbers.find(base::hash128(name));
-  return at == numbers.end() ? std::nullopt : std::optional(at->second);
+std::uint32_t MinuteReader::number_of(base::HashNumbers& numbers, const std::string& name) {
+  return numbers.emplace(base::hash128(name), static_cast<std::uint32_t>(numbers.size())).first;
 }
 
 std::vector<detect::GpuMinute> gpus_of(const FleetMinute& minute, const JobMinute& job) {
@@ -44,8 +39,8 @@ std::vector<detect::GpuMinute> gpus_of(const FleetMinute& minute, const JobMinut
   return gpus;
 }
 
-std::optional<std::uint32_t> MinuteReader::gpu_number(const std::string& name) const { return find_number(gpu_numbers_, name); }
-std::optional<std::uint32_t> MinuteReader::job_number(const std::string& id) const { return find_number(job_numbers_, id); }
+std::optional<std::uint32_t> MinuteReader::gpu_number(const std::string& name) const { return gpu_numbers_.find(base::hash128(name)); }
+std::optional<std::uint32_t> MinuteReader::job_number(const std::string& id) const { return job_numbers_.find(base::hash128(id)); }
 
 base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<GpuCell>& cells) {
   std::vector<store::GpuId> unknown;

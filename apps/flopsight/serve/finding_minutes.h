@@ -14,9 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <tsl/robin_map.h>
-
-#include "base/hash.h"
+#include "base/hash_numbers.h"
 #include "base/result.h"
 #include "detect/peers.h"
 #include "detect/suspects.h"
@@ -129,10 +127,8 @@ class MinuteReader {
   JobService* jobs_service_;
   std::size_t gpus_at_once_;
   // Of 100,000 GPUs: names once, and what they are looked up by is a hash.
-  using Numbers = tsl::robin_map<base::Hash128, std::uint32_t, base::Hash128Hasher>;
-  static std::uint32_t number_of(Numbers& numbers, const std::string& name);
-  static std::optional<std::uint32_t> find_number(const Numbers& numbers, const std::string& name);
-  Numbers gpu_numbers_, host_numbers_, job_numbers_, model_numbers_;
+  static std::uint32_t number_of(base::HashNumbers& numbers, const std::string& name);
+  base::HashNumbers gpu_numbers_, host_numbers_, job_numbers_, model_numbers_;
   std::vector<Gpu> gpus_;
   std::vector<Model> models_;
   std::vector<Job> jobs_;

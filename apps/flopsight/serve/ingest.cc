@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/hash_numbers.h"
 #include "base/text.h"
 #include "serve/metric_names.h"
 #include "wire/snappy.h"
@@ -14,10 +15,6 @@ namespace {
 
 using live::AddResult;
 
-struct KeyHash {
-  // The key is a hash already.
-  std::size_t operator()(const wire::LabelsKey& key) const { return key.low; }
-};
 // A target's label blocks are forgotten after so many, so that churn does not grow it for ever.
 constexpr std::uint32_t kTargetLabelSetsMax = 200'000;
 constexpr std::size_t kRefusalTextMax = 2'000;
@@ -44,9 +41,9 @@ std::string without_line_ends(std::string_view text) {
 
 struct Ingest::Names {
   MetricNames metrics;
-  tsl::robin_map<wire::LabelsKey, live::LabelSetId, KeyHash> label_sets;
+  base::HashNumbers label_sets;
 
-  explicit Names(const training_logs::ExportedMetrics& reported) : metrics(reported) { label_sets.max_load_factor(0.85F); }
+  explicit Names(const training_logs::ExportedMetrics& reported) : metrics(reported) {}
 };
 
 // A scraped target: its parser remembers label blocks, and we what they mean.
@@ -67,10 +64,10 @@ class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
   }
 
   bool knows(const wire::LabelsKey& key) override {
-    const auto at = ingest_.names_->label_sets.find(key);
-    known_ = at != ingest_.names_->label_sets.end();
+    const auto set = ingest_.names_->label_sets.find({key.low, key.high});
+    known_ = set.has_value();
     if (known_) {
-      known_set_ = at->second;
+      known_set_ = *set;
       known_key_ = key;
     }
     return known_;
@@ -330,7 +327,7 @@ std::optional<live::LabelSetId> Ingest::label_set(const wire::LabelsKey& key, st
   views.reserve(labels.size());
   for (const wire::Label& label : labels) views.push_back({label.name, label.value});
   const auto set = fleet_->bind(views, scope);
-  if (set) names_->label_sets.emplace(key, *set);
+  if (set) names_->label_sets.emplace({key.low, key.high}, *set);
   return set;
 }
 
@@ -372,7 +369,8 @@ WriteAnswer Ingest::remote_write(wire::RemoteWriteVersion version, std::string_v
     return answer;
   };
   // Decompressed before the lock: it needs nothing of the fleet.
-  thread_local std::string message;
+  base::SpareBuffers::Buffer buffer(messages_);
+  std::string& message = buffer.text();
   if (const base::Status unpacked = wire::snappy_decompress(compressed, options_.decompressed_bytes_max, message);
       !unpacked.ok()) {
     const std::scoped_lock guard(fleet_mutex_);

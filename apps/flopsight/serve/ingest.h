@@ -23,6 +23,7 @@
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "base/spare_buffers.h"
 #include "engine/engine_reader.h"
 #include "engine/engine_store.h"
 #include "engine/remote_writer.h"
@@ -264,6 +265,8 @@ class Ingest {
   engine::EngineStore* engine_ = nullptr;  // what the store is, with an engine
 
   // Everything below: fleet_mutex_.
+  // Messages as they are decompressed: two at once keep a core busy each, and of a large one the room is not kept.
+  base::SpareBuffers messages_{2, std::size_t{4} << 20};
   mutable std::mutex fleet_mutex_;
   samples::QualityLog quality_;
   std::unique_ptr<live::LiveFleet> fleet_;
