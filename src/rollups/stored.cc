@@ -7,19 +7,16 @@ namespace {
 
 constexpr double kMicrosecondsPerSecond = 1e6;
 
-void add_portion(GpuTime& out, const StoredPortion& stored) {
-  Portion portion;
-  portion.holder = stored.holder;
-  portion.totals = totals_of(stored.cell);
-  portion.shared_delivered_seconds =
-      static_cast<double>(stored.cell[CellField::kSharedDelivered]) / kMicrosecondsPerSecond;
-  portion.bridged_seconds = static_cast<double>(stored.cell[CellField::kBridged]) / kMicrosecondsPerSecond;
+void add_portion(GpuTime& out, std::optional<samples::HolderId> holder, const Cell& cell) {
+  Portion& portion = out.portions.emplace_back();
+  portion.holder = holder;
+  portion.totals = totals_of(cell);
+  portion.shared_delivered_seconds = static_cast<double>(cell[CellField::kSharedDelivered]) / kMicrosecondsPerSecond;
+  portion.bridged_seconds = static_cast<double>(cell[CellField::kBridged]) / kMicrosecondsPerSecond;
   portion.ends_total = out.is_many ? 0 : 2;  // of many GPUs, members say how many
-  out.portions.push_back(portion);
-  out.spread.merge(spread_of(stored.cell));
-  if (stored.cell.has(CellField::kHoldersMax)) {
-    out.holders_at_once_max =
-        std::max(out.holders_at_once_max, static_cast<std::uint32_t>(stored.cell[CellField::kHoldersMax]));
+  out.spread.merge(spread_of(cell));
+  if (cell.has(CellField::kHoldersMax)) {
+    out.holders_at_once_max = std::max(out.holders_at_once_max, static_cast<std::uint32_t>(cell[CellField::kHoldersMax]));
   }
 }
 
@@ -38,7 +35,7 @@ GpuTime time_of_gpu(const samples::GpuIdentity& gpu, std::span<const StoredPorti
   double allocated_seconds = 0;
   std::int64_t samples = 0;
   for (const StoredPortion& portion : portions) {
-    add_portion(out, portion);
+    add_portion(out, portion.holder, portion.cell);
     allocated_seconds += out.portions.back().totals.allocated_seconds;
     samples += portion.cell[CellField::kSampleCount];
   }
@@ -55,18 +52,18 @@ GpuTime time_of_model(const std::string& model_raw, const FleetOptions& options,
 
 GpuTime time_of_job(const GpuTime& model, const StoredPortion& portion, std::vector<std::uint32_t> members) {
   GpuTime out = model;
-  become_job(out, portion);
+  become_job(out, portion.holder, portion.cell);
   out.members = std::move(members);
   return out;
 }
 
-void become_job(GpuTime& entry, const StoredPortion& portion) {
+void become_job(GpuTime& entry, std::optional<samples::HolderId> holder, const Cell& cell) {
   entry.portions.clear();
   entry.spread = {};
   entry.holders_at_once_max = 0;
   entry.is_many = true;
-  add_portion(entry, portion);
-  entry.step_seconds = step_of(entry.portions.back().totals.allocated_seconds, portion.cell[CellField::kSampleCount]);
+  add_portion(entry, holder, cell);
+  entry.step_seconds = step_of(entry.portions.back().totals.allocated_seconds, cell[CellField::kSampleCount]);
 }
 
 }  // namespace flopsight::rollups

@@ -28,6 +28,6 @@ GpuTime time_of_model(const std::string& model_raw, const FleetOptions& options,
 // distinct ones across jobs.
 GpuTime time_of_job(const GpuTime& model, const StoredPortion& portion, std::vector<std::uint32_t> members);
 // The same in place of what `entry`, made of the same model, was before; members are the caller's to set.
-void become_job(GpuTime& entry, const StoredPortion& portion);
+void become_job(GpuTime& entry, std::optional<samples::HolderId> holder, const Cell& cell);
 
 }  // namespace flopsight::rollups

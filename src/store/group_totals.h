@@ -18,6 +18,9 @@ namespace flopsight::store {
 template <typename Total, std::uint32_t Total::*kFirst, std::uint32_t Total::*kSecond>
 class GroupTotals {
  public:
+  // For so many or more: that room is asked for at once costs nothing where it is not used, and that totals move as it grows costs much.
+  explicit GroupTotals(std::size_t count_expected) { totals_.reserve(std::min(count_expected, kReservedMax)); }
+
   // `wanted` of a row's number.
   template <typename Wanted>
   void add(std::int64_t group, const JobColumns& columns, Wanted wanted) {
@@ -41,6 +44,7 @@ class GroupTotals {
   }
 
  private:
+  static constexpr std::size_t kReservedMax = 1 << 18;
   static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
   std::uint32_t place_of(std::uint32_t first, std::uint32_t second) {

@@ -332,7 +332,7 @@ base::Status SqliteStore::for_job_spreads(units::Window window, std::optional<Jo
 base::Result<std::vector<JobTotal>> SqliteStore::sums_of(units::Window window, std::optional<JobId> job) {
   const std::int64_t slot = milliseconds(slot_seconds_);
   window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
-  GroupTotals<JobTotal, &JobTotal::job, &JobTotal::model> groups;
+  GroupTotals<JobTotal, &JobTotal::job, &JobTotal::model> groups(job ? 1 : jobs_.size() + 1);
   FLOPSIGHT_RETURN_IF_ERROR(for_job_columns(kOfJobs, window, job, kWideSeconds,
                                             [&](std::int64_t group, const JobColumns& columns, units::Window part) {
                                               groups.add(group, columns, [&](std::size_t i) {

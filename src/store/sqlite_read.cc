@@ -55,7 +55,7 @@ base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window
   window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
   std::vector<FoundBlock> found;
   FLOPSIGHT_RETURN_IF_ERROR(find_gpu_blocks({job, std::nullopt}, window, found));
-  GroupTotals<GpuTotal, &GpuTotal::gpu, &GpuTotal::job> groups;
+  GroupTotals<GpuTotal, &GpuTotal::gpu, &GpuTotal::job> groups(0);
   JobColumns columns;
   FLOPSIGHT_RETURN_IF_ERROR(read_found(std::move(found), [&](const BlockRow& block, std::size_t) {
     const base::Status read = columns.read_gpu_block(block.bytes, units::Seconds(static_cast<double>(block.slot_seconds)));

@@ -134,7 +134,7 @@ class JobTimes {
   void for_all(bool with_members, const std::function<void(const rollups::GpuTime&)>& use) {
     auto member = members_.begin();  // mostly that of the job, or the one before it
     for (const Visible& one : all_) {
-      rollups::become_job(*one.entry, {one.holder, one.total->cell});
+      rollups::become_job(*one.entry, one.holder, one.total->cell);
       one.entry->members.clear();
       if (with_members) {
         const JobId job = one.total->job;
