@@ -177,7 +177,7 @@ std::vector<Finding> FaultDetector::findings(const SubjectNames& names) const {
         Finding finding = describe(states_[gpu], condition);
         finding.host = names.hosts[entry.first];
         if (!as_host) {
-          finding.gpu = names.gpus[gpu];
+          finding.gpu = names.gpu(gpu);
           out.push_back(std::move(finding));
         } else if (host.host.empty()) {
           host = std::move(finding);

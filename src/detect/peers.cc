@@ -214,7 +214,7 @@ std::vector<Finding> PeerDetector::findings(const std::string& job, const Subjec
           out.push_back(std::move(finding));
           break;
         }
-        finding.gpu = names.gpus[state->gpu];
+        finding.gpu = names.gpu(state->gpu);
         out.push_back(std::move(finding));
       }
     }

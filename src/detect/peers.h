@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,7 +39,7 @@ struct GpuMinute {
 
 // What the caller's numbers stand for.
 struct SubjectNames {
-  std::span<const std::string> gpus;
+  std::function<std::string(std::uint32_t)> gpu;
   std::span<const std::string> hosts;
 };
 

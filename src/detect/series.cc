@@ -1,7 +1,9 @@
 #include "detect/series.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 namespace flopsight::detect {
 namespace {
@@ -46,25 +48,43 @@ void add_events(MinutePoint& out, const Cell& cell, std::int64_t allocated) {
   if (slowdown) out.thermal_ratio = std::max({*slowdown, *software, *hardware});
 }
 
-constexpr double kShareSteps = 50'000;  // of a ratio
-constexpr std::uint16_t kNoShare = 0xFFFF;
-
-constexpr std::array<Quantity MinutePoint::*, 4> kKeptQuantities = {
-    &MinutePoint::tensor_ratio, &MinutePoint::sm_ratio, &MinutePoint::clock_hertz, &MinutePoint::link_bytes_per_second};
 constexpr std::array<Quantity MinutePoint::*, 4> kKeptShares = {
     &MinutePoint::thermal_ratio, &MinutePoint::power_brake_ratio, &MinutePoint::power_cap_ratio, &MinutePoint::setting_ratio};
+constexpr double kActivitySteps = 50'000, kShareSteps = 250, kClockStepHertz = 1e5;
+
+// In steps, and the highest number for what is not known or beyond them.
+template <typename Number>
+Number to_steps(const Quantity& value, double steps_per_unit) {
+  constexpr auto kUnknown = std::numeric_limits<Number>::max();
+  const double steps = std::round(value.value_or(0) * steps_per_unit);
+  return value && steps >= 0 && steps < kUnknown ? static_cast<Number>(steps) : kUnknown;
+}
+template <typename Number>
+Quantity from_steps(Number steps, double steps_per_unit) {
+  if (steps == std::numeric_limits<Number>::max()) return {};
+  return steps / steps_per_unit;
+}
+// The upper half of a single-precision number, rounded; none of them that is not known is 0xFFFF.
+std::uint16_t to_half(const Quantity& value) {
+  if (!value) return 0xFFFF;
+  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(*value)) + 0x8000U) >> 16);
+}
+Quantity from_half(std::uint16_t bits) {
+  if (bits == 0xFFFF) return {};
+  return static_cast<double>(std::bit_cast<float>(std::uint32_t{bits} << 16));
+}
 
 }  // namespace
 
 KeptMinute::KeptMinute(const MinutePoint& point)
-    : unix_milliseconds_(point.start.unix_milliseconds),
+    : minute_(static_cast<std::int32_t>(point.start.unix_milliseconds / 60'000)),
       ofu_ratio_(static_cast<float>(*point.ofu_ratio)),
-      measured_seconds_(static_cast<float>(point.measured_seconds)) {
-  for (std::size_t i = 0; i < kQuantities; ++i) quantities_[i] = point.*kKeptQuantities[i];
-  for (std::size_t i = 0; i < kShares; ++i) {
-    const Quantity share = point.*kKeptShares[i];
-    shares_[i] = share ? static_cast<std::uint16_t>(std::lround(*share * kShareSteps)) : kNoShare;
-  }
+      measured_seconds_(static_cast<float>(point.measured_seconds)),
+      tensor_(to_steps<std::uint16_t>(point.tensor_ratio, kActivitySteps)),
+      sm_(to_steps<std::uint16_t>(point.sm_ratio, kActivitySteps)),
+      clock_(to_steps<std::uint16_t>(point.clock_hertz, 1 / kClockStepHertz)),
+      links_(to_half(point.link_bytes_per_second)) {
+  for (std::size_t i = 0; i < shares_.size(); ++i) shares_[i] = to_steps<std::uint8_t>(point.*kKeptShares[i], kShareSteps);
 }
 
 MinutePoint KeptMinute::point() const {
@@ -72,10 +92,11 @@ MinutePoint KeptMinute::point() const {
   out.start = start();
   out.measured_seconds = measured_seconds();
   out.ofu_ratio = ofu_ratio();
-  for (std::size_t i = 0; i < kQuantities; ++i) out.*kKeptQuantities[i] = quantities_[i];
-  for (std::size_t i = 0; i < kShares; ++i) {
-    if (shares_[i] != kNoShare) out.*kKeptShares[i] = shares_[i] / kShareSteps;
-  }
+  out.tensor_ratio = from_steps(tensor_, kActivitySteps);
+  out.sm_ratio = from_steps(sm_, kActivitySteps);
+  out.clock_hertz = from_steps(clock_, 1 / kClockStepHertz);
+  out.link_bytes_per_second = from_half(links_);
+  for (std::size_t i = 0; i < shares_.size(); ++i) out.*kKeptShares[i] = from_steps(shares_[i], kShareSteps);
   return out;
 }
 

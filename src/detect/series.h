@@ -63,27 +63,26 @@ struct MinutePoint {
   bool shared = false;  // by several holders at once
 };
 
-// What a history keeps of a measured minute, of which many jobs have many: all that causes are told apart by (suspects.h), in single precision.
+// What a history keeps of a measured minute, of which many jobs have many: all that causes are told apart by (suspects.h). OFU has single precision, the
+// clock steps of 0.1 MHz, activities and shares of the time steps of 1/50,000 and 1/250, bytes 8 bits of precision.
 class KeptMinute {
  public:
-  // `point` has an OFU.
+  // `point` has an OFU, and starts at a whole minute.
   explicit KeptMinute(const MinutePoint& point);
   // Without what is not kept: allocated time, power, and reasons of absence.
   MinutePoint point() const;
 
-  units::Instant start() const { return {unix_milliseconds_}; }
+  units::Instant start() const { return {std::int64_t{minute_} * 60'000}; }
   double ofu_ratio() const { return static_cast<double>(ofu_ratio_); }
   double measured_seconds() const { return static_cast<double>(measured_seconds_); }
 
  private:
-  static constexpr std::size_t kQuantities = 4;
-  static constexpr std::size_t kShares = 4;
-
-  std::int64_t unix_milliseconds_ = 0;
+  std::int32_t minute_ = 0;  // since 1970
   float ofu_ratio_ = 0;
   float measured_seconds_ = 0;
-  std::array<Quantity, kQuantities> quantities_{};
-  std::array<std::uint16_t, kShares> shares_{};     // of the time, in steps of 1/50,000; 0xFFFF: not known
+  // The highest value of each: not known.
+  std::uint16_t tensor_ = 0, sm_ = 0, clock_ = 0, links_ = 0;
+  std::array<std::uint8_t, 4> shares_{};
 };
 
 MinutePoint point_of(const rollups::Cell& cell, units::Instant start);

@@ -74,7 +74,7 @@ struct Fleet {
     const units::Instant start{kNoiseStart + minute++ * kMinuteMilliseconds};
     for (std::uint32_t i = 0; i < gpus.size(); ++i) gpus[i] = GpuMinute{i, i / 8, false, point_of(cells[i], start)};
     faults.add(gpus);
-    const SubjectNames names{gpu_names, host_names};
+    const SubjectNames names{[&](std::uint32_t gpu) { return gpu_names[gpu]; }, host_names};
     std::vector<Finding> findings = faults.findings(names);
     for (std::uint32_t job = 0; job < kJobs; ++job) {
       const std::size_t first = job * kGpusPerJob;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/room.h"
 #include "jobs/label_rules.h"
 
 namespace flopsight::jobs {
@@ -40,7 +41,7 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
     if (fill_in(holders_[id], holder, changes_)) return at->second = id;
   }
   by_job_[holder.job].push_back(at->second);
-  holders_.push_back(holder);
+  base::add_one(holders_) = holder;
   return at->second;
 }
 

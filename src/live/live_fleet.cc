@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "rollups/screen.h"
 #include "samples/judge.h"
@@ -67,16 +68,14 @@ std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> label
       binding.label_value = static_cast<std::uint8_t>(at - label_values_.begin() + 1);
     }
   }
-  bindings_.push_back(binding);
+  base::add_one(bindings_) = binding;
   return static_cast<LabelSetId>(bindings_.size() - 1);
 }
 
 GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity& identity) {
   const auto [index, is_new] = gpu_by_key_.emplace(base::hash128(key), static_cast<GpuIndex>(gpus_.size()));
   if (!is_new) return index;
-  // A vector that doubles is half empty at worst, and of a million GPUs that is a lot.
-  if (gpus_.size() == gpus_.capacity()) gpus_.reserve(gpus_.size() + gpus_.size() / 8 + 64);
-  Gpu& gpu = gpus_.emplace_back();
+  Gpu& gpu = base::add_one(gpus_);
   gpu.identity = PackedIdentity(identity);
   gpu.has_uuid = !identity.uuid.empty();
   gpu.has_model = !identity.model_raw.empty();

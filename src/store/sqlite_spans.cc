@@ -10,7 +10,10 @@ namespace flopsight::store {
 // Calls use(span) for each span of the GPU that may go on; those for which it says false are taken out.
 template <typename Use>
 void SqliteStore::keep_spans(GpuId gpu, Use use) {
-  if (first_spans_.size() < gpu) first_spans_.resize(gpus_.size());
+  if (first_spans_.size() < gpu) {
+    base::make_room(first_spans_, gpus_.size());
+    first_spans_.resize(gpus_.size());
+  }
   Span& first = first_spans_[gpu - 1];
   if (first.job != 0 && !use(first)) first = Span{};
   if (more_spans_.empty()) return;
@@ -21,7 +24,10 @@ void SqliteStore::keep_spans(GpuId gpu, Use use) {
 }
 
 void SqliteStore::add_span(GpuId gpu, const Span& span) {
-  if (first_spans_.size() < gpu) first_spans_.resize(gpus_.size());
+  if (first_spans_.size() < gpu) {
+    base::make_room(first_spans_, gpus_.size());
+    first_spans_.resize(gpus_.size());
+  }
   Span& first = first_spans_[gpu - 1];
   if (first.job == 0) {
     first = span;

@@ -66,7 +66,7 @@ base::Status SqliteStore::load() {
     if (gpus.integer(0) != static_cast<std::int64_t>(gpus_.size()) + 1) {
       return base::Error{base::ErrorCode::kCorrupt, path_ + ": GPUs are missing from its table"};
     }
-    gpus_.push_back({gpu_key(identity), gpus.integer(1), 0, known_names(identity), false});
+    base::add_one(gpus_) = {gpu_key(identity), gpus.integer(1), 0, known_names(identity), false};
     gpu_ids_.emplace(gpus_.back().key, static_cast<GpuId>(gpus_.size()));
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(
@@ -83,7 +83,7 @@ base::Status SqliteStore::load() {
       return base::Error{base::ErrorCode::kCorrupt, path_ + ": jobs are missing from its table"};
     }
     job_ids_.emplace(job_key(job.holder), static_cast<JobId>(jobs_.size() + 1));
-    jobs_.push_back(std::move(job));
+    base::add_one(jobs_) = std::move(job);
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement models, database_.prepare("SELECT model_raw FROM models ORDER BY id"));
   for (;;) {
@@ -139,7 +139,7 @@ GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
   const std::uint8_t names = known_names(identity);
   const auto [id, is_new] = gpu_ids_.emplace(key, static_cast<GpuId>(gpus_.size() + 1));
   if (is_new) {
-    gpus_.push_back({key, 0, 0, names, false});
+    base::add_one(gpus_) = {key, 0, 0, names, false};
     new_names_[id] = identity;
     return id;
   }
@@ -161,7 +161,7 @@ GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
 JobId SqliteStore::job(const samples::Holder& holder) {
   const auto [at, is_new] = job_ids_.emplace(job_key(holder), static_cast<JobId>(jobs_.size() + 1));
   if (is_new) {
-    jobs_.push_back({holder, true});
+    base::add_one(jobs_) = {holder, true};
     return at->second;
   }
   Job& known = jobs_[at->second - 1];
@@ -220,7 +220,7 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
         // FULL: a commit survives a power cut, which is what lets the log be dropped behind it.
         FLOPSIGHT_RETURN_IF_ERROR(database.execute(
             "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
-            "PRAGMA cache_size = -8000; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"));
+            "PRAGMA cache_size = -2000; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"));
         FLOPSIGHT_RETURN_IF_ERROR(prepare_schema(database, milliseconds(options.slot)).within(path));
       }
       auto store = std::make_unique<SqliteStore>(std::move(database), path, options);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/hash_numbers.h"
+#include "base/room.h"
 #include "store/job_columns.h"
 #include "store/sqlite.h"
 #include "store/store.h"

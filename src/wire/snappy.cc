@@ -43,6 +43,10 @@ base::Status snappy_decompress(std::string_view compressed, std::size_t bytes_ma
     into.clear();
     return size.error();
   }
+  if (into.capacity() < *size) {  // as much as it takes, where a string by itself would double
+    into = std::string();
+    into.reserve(*size);
+  }
   into.resize(*size);  // not cleared before, or all of it would be zeroed first
   if (!snappy::RawUncompress(compressed.data(), compressed.size(), into.data())) {
     into.clear();

@@ -59,7 +59,7 @@ base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings&
     const std::uint32_t number = number_of(gpu_numbers_, name);
     gpu_of_id_[record.id] = number;
     if (number < gpus_.size()) continue;
-    Gpu& gpu = gpus_.emplace_back();
+    Gpu& gpu = base::add_one(gpus_);
     gpu.is_mig = !identity.mig_instance.empty();
     // A GPU whose host is not known has one to itself: two of them are not neighbours.
     gpu.host = number_of(host_numbers_, identity.host.empty() ? "\n" + name : identity.host);
@@ -69,7 +69,7 @@ base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings&
       const catalog::Device* device = settings.fleet.catalog->find(identity.model_raw);
       models_.push_back({device != nullptr ? device->model : "", identity.model_raw});
     }
-    gpu_names_.push_back(std::move(name));
+    gpu_names_.push_back(name);
   }
   return {};
 }
@@ -89,7 +89,7 @@ void MinuteReader::learn_jobs(store::Store& store, const AnswerSettings& setting
     samples::Holder holder = group_of(store.holder(cell.job), jobs_service_, settings);
     const std::string id = jobs::job_text(holder);
     const std::uint32_t number = number_of(job_numbers_, id);
-    if (number >= jobs_.size()) jobs_.emplace_back();
+    if (number >= jobs_.size()) base::add_one(jobs_);
     jobs_[number].id = id;
     jobs_[number].holder = std::move(holder);
     job_of_id_[cell.job] = number;

@@ -16,6 +16,7 @@
 
 #include "base/hash_numbers.h"
 #include "base/result.h"
+#include "base/room.h"
 #include "detect/peers.h"
 #include "detect/suspects.h"
 #include "rollups/cell.h"
@@ -104,7 +105,7 @@ class MinuteReader {
   std::optional<std::uint32_t> gpu_number(const std::string& name) const;
   std::optional<std::uint32_t> job_number(const std::string& id) const;
   // UUID and MIG instance, or host and index, by number.
-  const std::vector<std::string>& gpu_names() const { return gpu_names_; }
+  const base::NameList& gpu_names() const { return gpu_names_; }
   const std::vector<std::string>& host_names() const { return host_names_; }
 
  private:
@@ -132,7 +133,8 @@ class MinuteReader {
   std::vector<Gpu> gpus_;
   std::vector<Model> models_;
   std::vector<Job> jobs_;
-  std::vector<std::string> gpu_names_, host_names_;
+  base::NameList gpu_names_;
+  std::vector<std::string> host_names_;
   std::vector<std::optional<std::uint32_t>> gpu_of_id_, job_of_id_;  // by the store's numbers
   std::vector<std::pair<std::string, std::string>> member_names_;    // the same: label and value
   HolderIndex::Basis basis_;                                         // of job_of_id_

@@ -38,7 +38,7 @@ class Minutes : public testing::Test, public test::IngestHarness {
     std::vector<std::string> lines;
     if (!minutes.ok()) return {minutes.error().message};
     const auto gpu = [&](const detect::GpuMinute& one) {
-      return " " + reader.gpu_names()[one.gpu] + "@" + reader.host_names()[one.host] + "=" + std::to_string(one.point.measured_seconds) + "/" +
+      return " " + std::string(reader.gpu_names()[one.gpu]) + "@" + reader.host_names()[one.host] + "=" + std::to_string(one.point.measured_seconds) + "/" +
              std::to_string(one.point.ofu_ratio.value_or(-1));
     };
     for (const FleetMinute& minute : *minutes) {
@@ -70,7 +70,7 @@ TEST_F(Minutes, read_in_pieces_of_any_size_they_are_the_same_also_those_of_a_gpu
     EXPECT_EQ(lines, expected) << at_once << " in several reads";
   }
   EXPECT_EQ(whole.models().size(), 1U);
-  EXPECT_TRUE(whole.gpu_number(whole.gpu_names()[3]).has_value());
+  EXPECT_TRUE(whole.gpu_number(std::string(whole.gpu_names()[3])).has_value());
   EXPECT_FALSE(whole.gpu_number("GPU-nobody").has_value());
 }
 

@@ -135,7 +135,7 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
   gpus_of_host_.clear();
   const std::vector<MinuteReader::Gpu>& all = names_.gpus();
   for (const detect::GpuMinute& gpu : minute.gpus) gpus_of_host_[names_.host_names()[all[gpu.gpu].host]].push_back(gpu.gpu);
-  const detect::SubjectNames subjects{names_.gpu_names(), names_.host_names()};
+  const detect::SubjectNames subjects{[&](std::uint32_t gpu) { return std::string(names_.gpu_names()[gpu]); }, names_.host_names()};
   faults_.add(minute.gpus);
   const std::vector<Finding> faults = faults_.findings(subjects);
   const auto take = [&](const Finding& finding) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/room.h"
 #include "serve/ingest.h"
 
 namespace flopsight::app {
@@ -67,7 +68,10 @@ struct Ingest::Batch {
 };
 
 void Ingest::take(const live::ClosedCell& closed, Batch& batch) {
-  if (known_gpus_.size() <= closed.gpu) known_gpus_.resize(closed.gpu + 1);
+  if (known_gpus_.size() <= closed.gpu) {
+    base::make_room(known_gpus_, closed.gpu + 1);
+    known_gpus_.resize(closed.gpu + 1);
+  }
   const KnownGpu& gpu = known_gpus_[closed.gpu];
   if (gpu.id == 0 || (!gpu.has_model && fleet_->has_model(closed.gpu))) {
     batch.gpus.emplace_back(closed.gpu, fleet_->identity(closed.gpu));
