@@ -1,7 +1,7 @@
 #include "analysis/families.h"
 
+#include "analysis/tally_internal.h"
 #include "base/check.h"
-#include "rollups/screen.h"
 
 namespace flopsight::analysis {
 namespace {
@@ -71,7 +71,7 @@ void FamilyIndex::see(const rollups::GpuTime& gpu, const HolderOf& holder_of) {
     if (gpu.is_many) {
       job.members.insert(gpu.members.begin(), gpu.members.end());
     } else {
-      job.gpus.insert(gpu.gpu.uuid.empty() ? rollups::gpu_label(gpu.gpu) : gpu.gpu.uuid);
+      job.gpus.insert(whole_gpu_key(gpu.gpu));
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "analysis/tally_internal.h"
 #include "rollups/screen.h"
@@ -219,11 +220,10 @@ class Assumptions {
       if (std::find(mine.begin(), mine.end(), rule) == mine.end()) mine.push_back(rule);
     }
     if (mine.empty()) mine.emplace_back(is_told ? "their scheduler alone" : "no job");
-    const std::uint64_t gpus = gpu.is_many ? gpu.members.size() : 1;
     for (const std::string_view rule : mine) {
-      if (gpus > 0) count(rules_, rule, gpus);
+      if (!gpu.is_many || !gpu.members.empty()) of(rules_, rule).add(gpu);
     }
-    if (!gpu.gpu.driver_version.empty()) count(drivers_, gpu.gpu.driver_version, 1);
+    if (!gpu.gpu.driver_version.empty()) of(drivers_, gpu.gpu.driver_version).add(gpu);
     both_routes_count_ += gpu.both_routes_count;
     by_counter_ += gpu.counter_route_ratio_sum;
     by_gauge_ += gpu.gauge_route_ratio_sum;
@@ -237,10 +237,10 @@ class Assumptions {
     std::sort(clocks.begin(), clocks.end());
     out.insert(out.end(), clocks.begin(), clocks.end());
     std::string attributed = "GPUs attributed by:";
-    for (const auto& [rule, count] : rules_) attributed += " " + rule + " " + std::to_string(count) + ",";
+    for (const auto& [rule, gpus] : rules_) attributed += " " + rule + " " + std::to_string(gpus.count()) + ",";
     if (!rules_.empty()) out.push_back(attributed.substr(0, attributed.size() - 1));
     std::string driver_text = "driver versions:";
-    for (const auto& [version, count] : drivers_) driver_text += " " + version + " on " + std::to_string(count) + " GPUs,";
+    for (const auto& [version, gpus] : drivers_) driver_text += " " + version + " on " + std::to_string(gpus.count()) + " GPUs,";
     if (!drivers_.empty()) out.push_back(driver_text.substr(0, driver_text.size() - 1));
     if (!has_times) {
       out.emplace_back("no times in the input: every ratio is of that instant, hours and dollars are unknown");
@@ -266,11 +266,29 @@ class Assumptions {
   }
 
  private:
-  using Counts = std::map<std::string, std::uint64_t, std::less<>>;
-  static void count(Counts& counts, std::string_view key, std::uint64_t more) {
-    auto at = counts.find(key);
-    if (at == counts.end()) at = counts.emplace(std::string(key), 0).first;
-    at->second += more;
+  // Distinct whole GPUs. There are few of these sets, and a GPU comes as often as it changed hands.
+  class GpuSet {
+   public:
+    void add(const rollups::GpuTime& gpu) {
+      if (!gpu.is_many) keys_.insert(whole_gpu_key(gpu.gpu));
+      for (const std::uint32_t member : gpu.members) {
+        if (member >= members_.size()) members_.resize(member + std::size_t{1});
+        if (!members_[member]) ++member_count_;
+        members_[member] = true;
+      }
+    }
+    std::size_t count() const { return keys_.size() + member_count_; }
+
+   private:
+    std::unordered_set<std::string> keys_;
+    std::vector<bool> members_;
+    std::size_t member_count_ = 0;
+  };
+  using Sets = std::map<std::string, GpuSet, std::less<>>;
+  static GpuSet& of(Sets& sets, std::string_view key) {
+    auto at = sets.find(key);
+    if (at == sets.end()) at = sets.emplace(std::string(key), GpuSet()).first;
+    return at->second;
   }
 
   void add_clock(const rollups::GpuTime& gpu) {
@@ -299,8 +317,8 @@ class Assumptions {
   bool mig_ = false, shared_ = false, counters_ = false;
   std::set<std::tuple<std::string, double, model::ReferenceSource>> clocks_;
   std::vector<std::string> clock_lines_;
-  Counts rules_;
-  Counts drivers_;
+  Sets rules_;
+  Sets drivers_;
   std::vector<std::string_view> mine_;  // rules of the GPU at hand
   std::uint64_t both_routes_count_ = 0;
   double by_counter_ = 0, by_gauge_ = 0;

@@ -14,10 +14,6 @@ std::optional<double> ratio(double part, double whole) {
   return part / whole;
 }
 
-std::string gpu_key(const samples::GpuIdentity& gpu) {
-  return gpu.uuid.empty() ? gpu.host + '\0' + gpu.index : gpu.uuid;
-}
-
 const std::string& model_key(const rollups::GpuTime& gpu) {
   return gpu.device != nullptr ? gpu.device->model : gpu.gpu.model_raw;
 }
@@ -39,6 +35,10 @@ std::size_t distinct(const std::vector<std::uint32_t>& members) {
 }
 
 }  // namespace
+
+std::string whole_gpu_key(const samples::GpuIdentity& gpu) {
+  return gpu.uuid.empty() ? gpu.host + '\0' + gpu.index : gpu.uuid;
+}
 
 void ClockVariance::see(const rollups::GpuTime& gpu) { by_model_[model_key(gpu)].merge(gpu.spread); }
 
@@ -72,7 +72,7 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
     // Of what other holders of the same GPUs had, only their number is known here.
     shared_all_seconds *= std::max(1U, gpu.holders_at_once_max);
   } else {
-    gpus_.insert(gpu_key(gpu.gpu));
+    gpus_.insert(whole_gpu_key(gpu.gpu));
   }
   // When all sharers are in this group there is nothing to split.
   if (shared_all_seconds - shared_mine_seconds > 1e-9 * shared_all_seconds) {

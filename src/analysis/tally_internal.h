@@ -28,6 +28,9 @@ class ClockVariance {
 // The reason for most of the time without OFU; empty when there is none.
 std::string main_absent_reason(const rollups::Totals& totals);
 
+// Who a GPU is; an instance of a MIG GPU is the GPU that it is part of.
+std::string whole_gpu_key(const samples::GpuIdentity& gpu);
+
 class Tally {
  public:
   // One GPU's portions that fall into this group; call once per GPU and group. `holder` says whose a portion is, for prices by team.

@@ -119,8 +119,18 @@ GpuId EngineReader::gpu_of(const ApiSeries& series) {
   gpu.host = label_of(series, "host");
   gpu.index = label_of(series, "gpu");
   const auto [at, is_new] = gpu_ids_.emplace(store::gpu_key(gpu), static_cast<GpuId>(gpus_.size() + 1));
-  if (is_new) gpus_.push_back(std::move(gpu));
+  if (is_new) {
+    instances_.add(at->second, gpu);
+    gpus_.push_back(std::move(gpu));
+  }
   return at->second;
+}
+
+void EngineReader::make_whole(std::vector<GpuId>& gpus) const {
+  instances_.make_whole(gpus, [&](const base::Hash128& key) {
+    const auto at = gpu_ids_.find(key);
+    return at != gpu_ids_.end() ? std::optional(at->second) : std::nullopt;
+  });
 }
 
 store::ModelId EngineReader::model_of(const ApiSeries& series) {

@@ -17,6 +17,7 @@
 
 #include "engine/promql.h"
 #include "sources/prometheus_client.h"
+#include "store/instance_index.h"
 #include "store/store.h"
 
 namespace flopsight::engine {
@@ -42,6 +43,7 @@ class EngineReader : public store::Reader {
   base::Result<std::vector<store::GpuTotal>> gpu_totals(units::Window window, std::optional<store::JobId> job) override;
   base::Result<std::vector<store::GpuRecord>> gpus(const std::vector<store::GpuId>& ids) override;
   base::Result<std::vector<store::Member>> members(units::Window window, std::optional<store::JobId> job) override;
+  void make_whole(std::vector<store::GpuId>& gpus) const override;
   bool simulated() const override { return simulated_; }
 
  private:
@@ -75,6 +77,7 @@ class EngineReader : public store::Reader {
   std::map<std::pair<std::string, std::string>, store::JobId> job_ids_;
   std::vector<samples::GpuIdentity> gpus_;
   std::map<base::Hash128, store::GpuId> gpu_ids_;
+  store::InstanceIndex instances_;
   std::vector<std::string> models_;
   std::map<std::string, store::ModelId> model_ids_;
 };

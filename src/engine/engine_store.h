@@ -86,6 +86,7 @@ class EngineStore : public store::Store {
   base::Result<std::vector<store::Member>> members(units::Window window, std::optional<store::JobId> job) override {
     return local_.store->members(window, job);
   }
+  void make_whole(std::vector<store::GpuId>& gpus) const override { local_.store->make_whole(gpus); }
   std::vector<std::pair<store::GpuId, units::Window>> present(units::Window window) const override {
     return local_.store->present(window);
   }

@@ -110,6 +110,9 @@ struct Problem {
   std::string what;
 };
 
+// At least so many whole GPUs are what a scheduler gave of which it counts MIG instances: it does not say of how many GPUs they are.
+inline std::uint32_t whole_gpus_min(std::uint32_t gpu_count, bool is_mig) { return is_mig && gpu_count > 1 ? 1 : gpu_count; }
+
 struct Parsed {
   std::vector<Job> jobs;
   std::vector<Node> nodes;

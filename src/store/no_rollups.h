@@ -15,6 +15,7 @@ class NoRollups : public Reader {
   base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) override;
   base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override;
+  void make_whole(std::vector<GpuId>&) const override {}
   bool simulated() const override { return false; }
 };
 

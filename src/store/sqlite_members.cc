@@ -1,5 +1,6 @@
 // Who had which GPUs: members of a window, out of spans.
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "jobs/job_name.h"
@@ -56,7 +57,9 @@ base::Result<std::vector<Member>> SqliteStore::members(units::Window window, std
   if (job) {
     members.push_back({*job, {}, {}});
   } else {
-    members.push_back({0, {}, gpus_of_nobody(present(window), spans, window)});
+    std::vector<std::pair<GpuId, units::Window>> seen = present(window);
+    add_rests(seen, window);
+    members.push_back({0, {}, gpus_of_nobody(seen, spans, window)});
   }
   std::stable_sort(spans.begin(), spans.end(), [](const Held& a, const Held& b) { return a.job < b.job; });
   for (Held& span : spans) {
@@ -73,6 +76,33 @@ base::Result<std::vector<Member>> SqliteStore::members(units::Window window, std
   }
   for (Member& member : members) make_distinct(member.gpus);
   return members;
+}
+
+// GPUs that are cut into instances have slots of what no instance is. Nothing comes of them themselves, so that they are never closed: they were there
+// for as long as their instances.
+void SqliteStore::add_rests(std::vector<std::pair<GpuId, units::Window>>& present, units::Window window) const {
+  std::map<GpuId, units::Window> rests;
+  instances_.for_all([&](GpuId instance, const base::Hash128& key) {
+    const auto whole = gpu_ids_.find(key);
+    if (whole == gpu_ids_.end()) return;
+    const Gpu& gpu = gpus_[whole->second - 1];
+    if (gpu.first == 0 || gpu.closed_until != 0) return;
+    const units::Window seen{std::max(window.start, units::Instant{gpu.first}),
+                             std::min(window.end, units::Instant{gpus_[instance - 1].closed_until})};
+    if (!(seen.start < seen.end)) return;
+    const auto [at, is_new] = rests.emplace(whole->second, seen);
+    at->second.end = std::max(at->second.end, seen.end);
+  });
+  if (rests.empty()) return;
+  present.insert(present.end(), rests.begin(), rests.end());
+  std::sort(present.begin(), present.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+}
+
+void SqliteStore::make_whole(std::vector<GpuId>& gpus) const {
+  instances_.make_whole(gpus, [&](const base::Hash128& key) {
+    const auto at = gpu_ids_.find(key);
+    return at != gpu_ids_.end() ? std::optional(at->second) : std::nullopt;
+  });
 }
 
 }  // namespace flopsight::store

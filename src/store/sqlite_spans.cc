@@ -135,6 +135,7 @@ base::Status SqliteStore::count_gpus_of(const std::set<JobId>& jobs) {
       all.insert(all.end(), gpus.begin(), gpus.end());
     }
     make_distinct(all);
+    make_whole(all);
     update.bind(1, static_cast<std::int64_t>(all.size()));
     update.bind(2, job);
     FLOPSIGHT_RETURN_IF_ERROR(update.run());

@@ -68,6 +68,7 @@ base::Status SqliteStore::load() {
     }
     base::add_one(gpus_) = {gpu_key(identity), gpus.integer(1), 0, known_names(identity), false};
     gpu_ids_.emplace(gpus_.back().key, static_cast<GpuId>(gpus_.size()));
+    instances_.add(static_cast<GpuId>(gpus_.size()), identity);
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(
       Statement jobs, database_.prepare("SELECT id, job, namespace, container, user, team, rule FROM jobs ORDER BY id"));
@@ -141,6 +142,7 @@ GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
   if (is_new) {
     base::add_one(gpus_) = {key, 0, 0, names, false};
     new_names_[id] = identity;
+    instances_.add(id, identity);
     return id;
   }
   Gpu& known = gpus_[id - 1];

@@ -15,6 +15,7 @@
 #include "base/room.h"
 #include "store/job_columns.h"
 #include "store/sqlite.h"
+#include "store/instance_index.h"
 #include "store/store.h"
 
 namespace flopsight::store {
@@ -83,6 +84,7 @@ class SqliteStore : public Store {
 
   base::Result<JobId> find_job(std::string_view text) override;
   base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override;
+  void make_whole(std::vector<GpuId>& gpus) const override;
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobTotal>> job_sums(units::Window window) override { return sums_of(window, std::nullopt); }
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
@@ -148,6 +150,7 @@ class SqliteStore : public Store {
   template <typename Use>
   void keep_spans(GpuId gpu, Use use);
   void add_span(GpuId gpu, const Span& span);
+  void add_rests(std::vector<std::pair<GpuId, units::Window>>& present, units::Window window) const;
   void add_open(Held span, units::Window window, std::vector<Held>& spans) const;
   base::Status load_checkpoint();
   base::Status load_spans();
@@ -201,6 +204,7 @@ class SqliteStore : public Store {
 
   std::vector<Gpu> gpus_;  // id - 1
   base::HashNumbers gpu_ids_;
+  InstanceIndex instances_;
   std::map<GpuId, samples::GpuIdentity> new_names_;  // to be written
   std::vector<Job> jobs_;
   std::unordered_map<std::string, JobId> job_ids_;

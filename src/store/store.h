@@ -132,6 +132,8 @@ class Reader {
   virtual base::Result<std::vector<GpuRecord>> find_gpus(const GpuLookup& lookup, units::Window window);
   // Ascending by job; of one job when given, also when it had nothing in the window.
   virtual base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) = 0;
+  // For counting: instances of one GPU become one number, which is the whole GPU's where that has one. Distinct and ascending before and after.
+  virtual void make_whole(std::vector<GpuId>& gpus) const = 0;
   // Something in it does not exist.
   virtual bool simulated() const = 0;
   // While it is the same, from whichever reader of this process, each job's number that was named is that of the same holder. Nothing: numbers

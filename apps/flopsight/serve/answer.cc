@@ -114,6 +114,7 @@ class JobTimes {
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(out.told_, told_of(store, jobs, settings, window, seen, caller, holders, quality));
     FLOPSIGHT_ASSIGN_OR_RETURN(out.members_, store.members(window, std::nullopt));
+    for (store::Member& member : out.members_) store.make_whole(member.gpus);
     // An engine knows it only once it was asked.
     if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
     out.all_.reserve(out.totals_.size());

@@ -78,7 +78,10 @@ Result<std::map<std::string, Gathered>> gather(store::Reader& reader, JobService
     const auto at = of_job.find(total.job);
     if (at != of_job.end()) add_total(reader, total, at->second->cells);
   }
-  for (auto& [id, gathered] : groups) store::make_distinct(gathered.cells.gpus);
+  for (auto& [id, gathered] : groups) {
+    store::make_distinct(gathered.cells.gpus);
+    reader.make_whole(gathered.cells.gpus);
+  }
   return groups;
 }
 
@@ -94,7 +97,7 @@ void count_told_gpus(JobAnswer& answer) {
   bool said = false;
   for (const schedulers::Job& run : answer.runs) {
     said |= run.gpu_count.has_value();
-    count = std::max<std::uint64_t>(count, run.gpu_count.value_or(0));
+    count = std::max<std::uint64_t>(count, schedulers::whole_gpus_min(run.gpu_count.value_or(0), run.is_mig()));
   }
   answer.gpu_count_unknown = !said && !answer.runs.empty() && answer.summary.gpu_count == 0;
   if (count <= answer.summary.gpu_count) return;
@@ -316,6 +319,7 @@ Result<Gathered> gather_found(store::Reader& reader, const FoundJob& found, unit
   }
   if (gathered.members.empty()) return missing(found.id);
   store::make_distinct(cells.gpus);
+  reader.make_whole(cells.gpus);
   return gathered;
 }
 

@@ -132,7 +132,7 @@ Result<std::vector<JobService::Held>> JobService::held(units::Window window) {
     const double held_seconds = (std::min(end, until(window)) - from).value;
     job.last = std::max(job.last, end);
     job.is_mig = job.is_mig || run.is_mig;
-    job.gpu_count_max = std::max(job.gpu_count_max, run.gpu_count.value_or(0));
+    job.gpu_count_max = std::max(job.gpu_count_max, schedulers::whole_gpus_min(run.gpu_count.value_or(0), run.is_mig));
     if (!run.gpu_count || run.is_mig) job.gpu_seconds.reset();
     if (job.gpu_seconds) *job.gpu_seconds += *run.gpu_count * std::max(0.0, held_seconds);
   }

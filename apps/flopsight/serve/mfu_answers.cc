@@ -72,6 +72,7 @@ base::Result<Seen> seen_of(store::Reader& reader, const FoundJob& found, units::
     for (const store::Member& member : members) gpus.insert(gpus.end(), member.gpus.begin(), member.gpus.end());
   }
   store::make_distinct(gpus);
+  reader.make_whole(gpus);
   Seen seen;
   seen.gpu_count = gpus.size();
   if (measured_seconds > 0) seen.ofu_ratio = delivered_seconds / measured_seconds;
