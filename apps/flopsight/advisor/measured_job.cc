@@ -12,6 +12,7 @@ std::optional<std::string> set_job_window(const std::string& prefix, const JobWi
     if (!text.empty()) out = units::parse_instant(text);
     return text.empty() || out.has_value();
   };
+  w.prefix = prefix;
   if (!instant(t.start, w.start)) return prefix + "start " + base::printable(t.start, 40) + ": expected RFC 3339 with an offset or Unix seconds";
   if (!instant(t.end, w.end)) return prefix + "end " + base::printable(t.end, 40) + ": expected RFC 3339 with an offset or Unix seconds";
   if (!t.since.empty() && !(w.since = units::parse_duration(t.since))) return prefix + "since " + base::printable(t.since, 40) + ": expected a duration such as 24h or 90m";
@@ -24,10 +25,10 @@ base::Result<MeasuredJob> read_measured(const std::string& store_path, const Job
   OpenedJobs opened;
   FLOPSIGHT_RETURN_IF_ERROR(open_jobs(store_path, opened));
   MeasuredJob out;
-  const units::Instant end = w.end.value_or(env.now());
-  out.window = units::Window{w.start.value_or(end - w.since.value_or(units::Seconds(24 * 3600))), end};
   samples::QualityLog quality;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, w.job, out.window, everybody(), quality));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const JobInTime found, answer_job_in_time(opened, w.job, {w.start, w.end, w.since, w.prefix}, env.now(), quality));
+  out.window = found.window;
+  const analysis::JobAnswer& job = found.job;
   if (!job.summary.ofu_ratio) {
     return base::Error{base::ErrorCode::kNotFound, "job " + base::printable(w.job, 80) + ": nothing of it was measured in the window" + (job.absent_reason.empty() ? "" : " (" + job.absent_reason + ")")};
   }

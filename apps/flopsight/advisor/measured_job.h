@@ -21,6 +21,7 @@ struct JobWindow {
   std::optional<units::Instant> start;
   std::optional<units::Instant> end;
   std::optional<units::Seconds> since;
+  std::string prefix = "--";  // of the options' names
 };
 struct JobWindowTexts {
   std::string start, end, since;

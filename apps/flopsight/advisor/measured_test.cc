@@ -68,7 +68,9 @@ TEST(TuneMeasured, a_job_that_is_not_there_and_half_an_option) {
   EXPECT_NE(run_program(arguments).err.find("--store and --job go together"), std::string::npos);
   arguments = train(store, "slow");
   arguments.insert(arguments.end(), {"--start", "2026-11-28T00:00:00Z", "--end", "2026-11-28T01:00:00Z"});
-  EXPECT_EQ(run_program(arguments).exit_code, 2) << "it did not run then";
+  answer = run_program(arguments);
+  EXPECT_EQ(answer.exit_code, 2) << "it did not run then";
+  EXPECT_NE(answer.err.find("it ran from 2026-11-29T10:00:00Z to 2026-11-29T10:30:00Z (--start "), std::string::npos) << answer.err;
 }
 
 TEST(TuneVerify, before_against_after_is_kept_and_listed) {

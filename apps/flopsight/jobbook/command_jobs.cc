@@ -205,17 +205,17 @@ int run_show(const JobsArguments& a, const Env& env) {
   OpenedJobs opened;
   if (const base::Status status = open_jobs(a.store, opened); !status.ok()) return fail(status.error(), env);
   if (opened.service) opened.service->use_clock(env.now);
-  const units::Window window = window_of(a, env);
   samples::QualityLog quality;
-  auto job = answer_known_job(*opened.store, opened.service.get(), opened.settings, a.id, window, everybody(), quality);
-  if (!job.ok()) return fail(job.error(), env);
+  auto found = answer_job_in_time(opened, a.id, {a.start, a.end, a.since}, env.now(), quality);
+  if (!found.ok()) return fail(found.error(), env);
+  analysis::JobAnswer* const job = &found->job;
   if (opened.service) {
     JobAudits audits;
     const base::Status audited = audits.audit_answer(*opened.store, *opened.service, opened.settings, a.id, everybody(), env.now(), *job);
     if (!audited.ok()) return fail(audited.error(), env);
   }
   note_discrepancy(*job, quality);
-  env.out << (a.json ? views::job_json({window, opened.settings.simulated, quality.entries()}, *job) : views::job_text(*job));
+  env.out << (a.json ? views::job_json({found->window, opened.settings.simulated, quality.entries()}, *job) : views::job_text(*job));
   return kExitDone;
 }
 

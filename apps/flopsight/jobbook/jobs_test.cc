@@ -148,6 +148,21 @@ TEST(Jobs, are_listed_and_reported_where_no_sample_ever_came) {
   }
 }
 
+TEST(Jobs, are_shown_whenever_they_ran_where_no_time_is_named) {
+  const test::TempFolder folder;
+  const std::string store = folder.path() + "/s";
+  const std::string told = folder.write("told.json", R"([{"id": 8, "hosts": "n2", "gpus": ["0-3"], "start": 1790000000, "end": 1790003600},
+                                                        {"id": 9, "hosts": "n3", "gpus": ["0"], "start": 1790000000, "end": 1790003600}])");
+  ASSERT_EQ(run_program({"jobs", "import", "--store", store, told}).exit_code, 0);
+  const test::Answer shown = run_program({"jobs", "show", "--store", store, "8"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("2026-09-21T14:13:20Z to 2026-09-21T15:13:20Z"));
+  const test::Answer beside = run_program({"jobs", "show", "--store", store, "--since", "2h", "8"});
+  EXPECT_EQ(beside.exit_code, 2);
+  EXPECT_THAT(beside.err, HasSubstr("it ran from 2026-09-21T14:13:20Z to 2026-09-21T15:13:20Z (--start 2026-09-21T14:13:20Z --end 2026-09-21T15:13:20Z)"));
+  EXPECT_THAT(run_program({"jobs", "show", "--store", store, "10"}).err, HasSubstr("no job with the id 10"));
+}
+
 TEST(Jobs, of_an_unknown_number_of_gpus_are_listed_with_the_reason) {
   const test::TempFolder folder;
   const std::string store = folder.path() + "/s";

@@ -3,8 +3,11 @@
 // also while the service runs on it.
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "analysis/job_answer.h"
+#include "samples/quality.h"
 #include "serve/answer.h"
 #include "serve/job_service.h"
 #include "store/store.h"
@@ -20,5 +23,21 @@ struct OpenedJobs {
 
 // `opened` must not move afterwards. Errors: of the folder or the book.
 base::Status open_jobs(const std::string& folder, OpenedJobs& opened);
+
+// The time that a question about one job names; of nothing, the 24 hours before now.
+struct AskedTime {
+  std::optional<units::Instant> start;
+  std::optional<units::Instant> end;
+  std::optional<units::Seconds> since;
+  std::string prefix = "--";  // of its options, for the error line
+};
+struct JobInTime {
+  analysis::JobAnswer job;
+  units::Window window;
+  bool is_own_time = false;  // no time was named and the job had none in the last 24 hours: then it is from the job's first moment to its last
+};
+// kNotFound for a job that is nowhere in the store, and, saying when it was, for one that is not in the time that was named.
+base::Result<JobInTime> answer_job_in_time(OpenedJobs& opened, const std::string& id, const AskedTime& asked, units::Instant now,
+                                           samples::QualityLog& quality);
 
 }  // namespace flopsight::app

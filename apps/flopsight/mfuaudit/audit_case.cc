@@ -232,10 +232,13 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
 Status read_store(const AuditArguments& a, const Env& env, AuditCase& out) {
   OpenedJobs opened;
   FLOPSIGHT_RETURN_IF_ERROR(open_jobs(a.store_path, opened));
-  const units::Instant end = a.end.value_or(env.now());
-  const units::Window window{a.start.value_or(end - a.since.value_or(units::Seconds(24 * 3600))), end};
   samples::QualityLog quality;
-  FLOPSIGHT_ASSIGN_OR_RETURN(analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, a.job, window, everybody(), quality));
+  FLOPSIGHT_ASSIGN_OR_RETURN(JobInTime found, answer_job_in_time(opened, a.job, {a.start, a.end, a.since}, env.now(), quality));
+  if (found.is_own_time) {
+    out.assumptions.push_back("the job was not there in the last 24 hours: the store is asked about its own time, " + units::to_rfc3339(found.window.start) + " to " +
+                              units::to_rfc3339(found.window.end));
+  }
+  analysis::JobAnswer& job = found.job;
   if (out.log_window) {
     // The OFU to compare a log with is that of the time that the log is of.
     if (!job.reported) job.reported.emplace();

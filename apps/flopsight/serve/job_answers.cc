@@ -342,6 +342,23 @@ Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, cons
   return answer;
 }
 
+Result<units::Window> life_of_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, const std::string& id,
+                                  units::Instant now, const Caller& caller) {
+  const units::Window ever{units::Instant{0}, now};
+  FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(jobs, ever));
+  if (jobs != nullptr) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::optional<samples::Holder> task, jobs->task_of(id, ever));
+    if (task) return life_of_job(reader, jobs, settings, jobs::job_text(*task), now, caller);
+  }
+  const auto found = find_known_job(reader, jobs, settings, id, ever, caller);
+  if (!found.ok() && found.error().code != base::ErrorCode::kNotFound) return found.error();
+  auto gathered = found.ok() ? gather_found(reader, *found, ever) : gather_told(told, id, caller);
+  if (!gathered.ok()) return gathered.error();
+  JobCells& cells = gathered->cells;
+  if (const JobService::Held* held = told.of(cells.holder)) widen(cells, {held->first, held->last}, false);
+  return units::Window{cells.first, cells.last};
+}
+
 Result<analysis::JobSeries> answer_series(store::Reader& reader, JobService* jobs, const FoundJob& found, units::Window window,
                                           units::Seconds step) {
   std::vector<std::pair<units::Instant, std::pair<rollups::Cell, rollups::Spread>>> cells;

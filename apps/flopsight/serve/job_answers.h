@@ -49,6 +49,10 @@ struct FoundJob {
 base::Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings,
                                       const std::string& id, units::Window window, const Caller& caller);
 
+// From when to when a job was there at all, by samples and by its scheduler; `now` ends what has no end. Errors as answer_known_job().
+base::Result<units::Window> life_of_job(store::Reader& reader, JobService* jobs, const AnswerSettings& settings, const std::string& id,
+                                        units::Instant now, const Caller& caller);
+
 // With what the job reported of itself where `jobs` is given.
 base::Result<analysis::JobSeries> answer_series(store::Reader& reader, JobService* jobs, const FoundJob& found, units::Window window,
                                                 units::Seconds step);
