@@ -302,6 +302,13 @@ TEST_F(Routed, a_limited_reader_never_sees_others_or_nobodys_time) {
   const std::string metrics = get("/metrics", {}, token).body;
   EXPECT_THAT(metrics, HasSubstr("flopsight_job_ofu_ratio{job=\"a-0\""));
   for (const char* secret : {"a-1", "bob", "GPU-"}) EXPECT_THAT(metrics, Not(HasSubstr(secret)));
+  std::set<std::string> names;
+  for (std::size_t at = 0; at < metrics.size(); at = metrics.find('\n', at) + 1) {
+    if (metrics[at] != '#') names.insert(metrics.substr(at, metrics.find_first_of(" {", at) - at));
+  }
+  EXPECT_THAT(names, testing::IsSubsetOf({"flopsight_job_gpus", "flopsight_job_ofu_ratio", "flopsight_job_audit_verdict", "flopsight_simulated"}))
+      << "how much there is of others is not for everybody";
+  EXPECT_THAT(get("/metrics", {}, "reader-token-0001").body, HasSubstr("flopsight_samples_total "));
   // "Not there" and "not yours" are told apart by nothing but the id.
   for (const char* part : {"", "/series", "/gpus", "/phases"}) {
     EXPECT_EQ(get(own + part, {}, token).status, 200) << part;

@@ -58,26 +58,27 @@ void add_telling(ExpositionPage& page, const SelfMetricsInputs& in) {
   page.one("flopsight_slurm_unreadable_jobs", "gauge", "jobs of the last answer that could not be read", n(slurm.problems));
 }
 
-void add_auditing(ExpositionPage& page, const SelfMetricsInputs& in, const Caller& caller) {
-  page.one("flopsight_models_told", "gauge", "jobs whose model was told", static_cast<double>(in.models_told));
-  page.one("flopsight_audits_total", "counter", "audits of what jobs report", static_cast<double>(in.auditing.audits));
-  page.one("flopsight_audit_failures_total", "counter", "audits that could not be made", static_cast<double>(in.auditing.failures));
+void add_verdicts(ExpositionPage& page, const SelfMetricsInputs& in, const Caller& caller) {
   page.family("flopsight_job_audit_verdict", "gauge", "1: the verdict of the job's last audit, of the last day (docs/audit.md)");
   for (const jobs::AuditFinding& finding : in.auditing.findings) {
     if (caller.sees(finding.holder)) page.sample(1, joined(labels_of(finding.holder) + label("verdict", finding.verdict)));
   }
 }
 
-void add_findings(ExpositionPage& page, const SelfMetricsInputs& in, const Caller& caller) {
+void add_auditing(ExpositionPage& page, const SelfMetricsInputs& in) {
+  page.one("flopsight_models_told", "gauge", "jobs whose model was told", static_cast<double>(in.models_told));
+  page.one("flopsight_audits_total", "counter", "audits of what jobs report", static_cast<double>(in.auditing.audits));
+  page.one("flopsight_audit_failures_total", "counter", "audits that could not be made", static_cast<double>(in.auditing.failures));
+}
+
+void add_findings(ExpositionPage& page, const SelfMetricsInputs& in) {
   if (!in.looking) return;
   const FindingHealth& looking = *in.looking;
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };
-  if (caller.sees_all()) {
-    page.family("flopsight_findings", "gauge", "findings that are kept (docs/findings.md)");
-    for (const findings::Count& count : in.finding_counts) {
-      page.sample(n(count.records), joined(label("kind", count.kind) + label("severity", detect::severity_name(count.severity)) +
-                                           label("state", findings::state_name(count.state))));
-    }
+  page.family("flopsight_findings", "gauge", "findings that are kept (docs/findings.md)");
+  for (const findings::Count& count : in.finding_counts) {
+    page.sample(n(count.records), joined(label("kind", count.kind) + label("severity", detect::severity_name(count.severity)) +
+                                         label("state", findings::state_name(count.state))));
   }
   if (looking.looked_until) {
     page.one("flopsight_findings_lag_seconds", "gauge", "from the end of the last minute that was looked at for findings until now",
@@ -187,10 +188,13 @@ void add_receivers(ExpositionPage& page, const std::vector<ReceiverHealth>& rece
 std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& in, const Caller& caller) {
   ExpositionPage page;
   add_fleet(page, ingest, in, caller);
+  add_verdicts(page, in, caller);
+  // The service's own health is of everybody's jobs.
+  if (!caller.sees_all()) return page.take();
   add_ingest(page, ingest, in);
   add_telling(page, in);
-  add_auditing(page, in, caller);
-  add_findings(page, in, caller);
+  add_auditing(page, in);
+  add_findings(page, in);
   add_engine(page, ingest);
   add_receivers(page, in.receivers);
   const auto n = [](std::uint64_t value) { return static_cast<double>(value); };

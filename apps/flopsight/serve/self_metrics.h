@@ -65,7 +65,7 @@ struct SelfMetricsInputs {
   std::uint64_t steps_reported = 0;  // in the book
 };
 
-// Only what the caller may see of jobs; GPUs for callers who see all.
+// Only what the caller may see of jobs; GPUs and the service's health for callers who see all.
 std::string self_metrics(const Ingest& ingest, const SelfMetricsInputs& inputs, const Caller& caller);
 
 }  // namespace flopsight::app
