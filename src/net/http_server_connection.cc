@@ -57,11 +57,11 @@ ServerCore::ServerCore(ServerOptions the_options, HeadHandler the_head, Handler 
       pool(options.handler_threads, options.handler_queue_max) {}
 
 ServerResponse ServerCore::call_handler(ServerRequest request) {
-  if (abandoned) return plain_response(503, "stopping");
+  if (abandoned) return error_response(503, "stopping");
   try {
     return handler(std::move(request));
   } catch (...) {
-    return plain_response(500);
+    return error_response(500);
   }
 }
 
@@ -348,7 +348,7 @@ std::optional<ServerResponse> Connection::early_answer(const ServerRequest& requ
   try {
     return core_.head(request);
   } catch (...) {
-    return plain_response(500);
+    return error_response(500);
   }
 }
 
@@ -367,7 +367,7 @@ asio::awaitable<Connection::Next> Connection::refuse(const RequestRefusal& refus
 
 // The next bytes of this connection could be anything.
 asio::awaitable<Connection::Next> Connection::last_answer(const RequestRefusal& why) {
-  ServerResponse response = plain_response(why.status, why.reason);
+  ServerResponse response = error_response(why.status, why.reason);
   std::string head = response_head(response, {false, false, core_.date()});
   const bool sent = co_await send(head, response.body);
   co_return sent ? Next::kLinger : Next::kDrop;
@@ -388,7 +388,7 @@ asio::awaitable<ServerResponse> Connection::handle(ServerRequest& request) {
     };
     if (core_.pool.submit(std::move(job))) return;
     ++core_.counters.overloaded;
-    answer(done, plain_response(503, "too many requests are waiting"));
+    answer(done, error_response(503, "too many requests are waiting"));
   };
   return asio::async_initiate<const asio::use_awaitable_t<>, void(ServerResponse)>(
       initiate, asio::use_awaitable, std::move(request));

@@ -81,7 +81,7 @@ TEST(HttpServerLimits, a_body_at_its_limit_is_read_and_one_byte_more_is_413) {
   const RawReply refused = client.ask(post_text("/", body + "x"));
   EXPECT_EQ(refused.status, 413);
   EXPECT_TRUE(refused.has("connection: close"));
-  EXPECT_EQ(refused.body, "413 Content Too Large: body over 100000 bytes\n");
+  EXPECT_EQ(refused.body, "{\"error\":\"413 Content Too Large: body over 100000 bytes\"}\n");
   EXPECT_EQ(server->counters().body_too_large_total, 1u);
   EXPECT_EQ(server->counters().malformed_total, 0u);
 }
@@ -313,7 +313,7 @@ TEST(HttpServerLimits, a_refusal_does_not_repeat_what_it_was_sent) {
   const auto server = start_server();
   RawClient client(server->port());
   EXPECT_EQ(client.ask(request_text("GET /<script>%zz")).body,
-            "400 Bad Request: bad percent escape in the path\n");
+            "{\"error\":\"400 Bad Request: bad percent escape in the path\"}\n");
 }
 
 TEST(HttpServerLimits, a_client_that_breaks_off_leaves_nothing_behind) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace flopsight::net {
@@ -111,12 +112,13 @@ std::string http_date(std::time_t seconds) {
   return text;
 }
 
-ServerResponse plain_response(int status, std::string_view reason) {
+ServerResponse error_response(int status, std::string_view reason) {
   ServerResponse response;
   response.status = status;
-  response.body = std::to_string(status) + " " + std::string(reason_of(status));
-  if (!reason.empty()) response.body.append(": ").append(reason);
-  response.body += "\n";
+  response.content_type = "application/json";
+  std::string text = std::to_string(status) + " " + std::string(reason_of(status));
+  if (!reason.empty()) text.append(": ").append(reason);
+  response.body = base::json::dump(base::json::Object{{"error", base::printable(text, 500)}}, 0) + "\n";
   // Who sends series again at once makes the overload last.
   if (status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;

@@ -28,7 +28,7 @@ bool status_has_body(int status);  // 204 and 304 have none
 // "Sun, 06 Nov 1994 08:49:37 GMT", whatever the locale.
 std::string http_date(std::time_t seconds);
 
-// "503 Service Unavailable: too many bodies at once" as a response of one line.
-ServerResponse plain_response(int status, std::string_view reason = {});
+// {"error": "503 Service Unavailable: too many bodies at once"}: one line of JSON, as all that refuses.
+ServerResponse error_response(int status, std::string_view reason = {});
 
 }  // namespace flopsight::net

@@ -264,7 +264,8 @@ TEST_F(HttpServerTest, what_a_handler_throws_is_a_500_without_details) {
   for (const std::string path : {"/", "/head", "/"}) {
     const RawReply reply = client.ask(request_text("GET " + path));
     EXPECT_EQ(reply.status, 500);
-    EXPECT_EQ(reply.body, "500 Internal Server Error\n");
+    EXPECT_EQ(reply.body, "{\"error\":\"500 Internal Server Error\"}\n");
+    EXPECT_TRUE(reply.has("content-type: application/json"));
   }
 }
 

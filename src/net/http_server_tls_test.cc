@@ -211,7 +211,7 @@ TEST_F(HttpServerTls, plain_http_to_a_tls_port_is_told_so) {
   RawClient client(server->port());
   const RawReply reply = client.ask(request_text("GET /"));
   EXPECT_EQ(reply.status, 400);
-  EXPECT_EQ(reply.body, "400 Bad Request: this port speaks HTTPS\n");
+  EXPECT_EQ(reply.body, "{\"error\":\"400 Bad Request: this port speaks HTTPS\"}\n");
   EXPECT_TRUE(client.closed());
   EXPECT_EQ(server->counters().tls_failures_total, 1u);
   EXPECT_EQ(server->counters().requests_total, 0u);
