@@ -80,16 +80,20 @@ void add_serve(CLI::App& app, ServeArguments& a, ServeTexts& t) {
   }
 }
 
-void set_serve(ServeArguments& a, const CLI::App& app, const ServeTexts& t) {
+std::optional<Said> set_serve(ServeArguments& a, const CLI::App& app, const ServeTexts& t) {
   for (std::size_t i = 0; i < settings().size(); ++i) {
     const SettingInfo& info = settings()[i];
     if (info.is_in_file_only || app.count("--" + flag_of(info.key)) == 0) continue;
+    if (t.values[i].size() > 1 && !info.is_list) {
+      return Said{kExitUsage, error_line("serve", "--" + flag_of(info.key) + ": given " + std::to_string(t.values[i].size()) + " times, expected once")};
+    }
     for (const std::string& value : t.values[i]) {
       // A bare --allow-insecure means yes.
       a.flags.emplace_back(info.key, info.is_flag && value.empty() ? "true" : value);
     }
     if (t.values[i].empty()) a.flags.emplace_back(info.key, info.is_flag ? "true" : "");
   }
+  return std::nullopt;
 }
 
 Said wrong(const std::string& what) { return Said{kExitUsage, error_line("report", what)}; }
@@ -283,7 +287,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (waste.app->parsed()) return checked(waste.arguments, "waste", set_waste(waste.arguments, waste.texts));
   if (simulate.app->parsed()) return checked(simulate.arguments, "simulate", set_simulate(simulate.arguments, simulate.texts));
   if (serve.app->parsed()) {
-    set_serve(serve.arguments, *serve.app, serve.texts);
+    if (auto said = set_serve(serve.arguments, *serve.app, serve.texts)) return *said;
     return serve.arguments;
   }
   if (check_app->parsed()) return check;

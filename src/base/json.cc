@@ -1,10 +1,12 @@
 #include "base/json.h"
+#include "base/json_keys.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -216,6 +218,50 @@ const Value* Value::find(std::string_view key) const {
 std::string_view Value::kind() const {
   constexpr std::string_view kNames[] = {"null", "boolean", "number", "string", "array", "object"};
   return kNames[state_.index()];
+}
+
+namespace {
+
+// Looks at keys only.
+class KeyWatch : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::string repeated;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return keys_.size() <= kDepthMax;
+  }
+  bool start_array(std::size_t) override { return true; }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool end_array() override { return true; }
+  bool key(string_t& key) override {
+    if (repeated.empty() && !keys_.back().insert(key).second) repeated = key.empty() ? "\"\"" : key;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  std::vector<std::unordered_set<std::string>> keys_;  // of the open objects
+};
+
+}  // namespace
+
+std::optional<std::string> repeated_key(std::string_view text) {
+  KeyWatch watch;
+  // What is no JSON is told by who reads it.
+  const bool is_json = !text.empty() && nlohmann::json::sax_parse(text.begin(), text.end(), &watch);
+  if (!is_json || watch.repeated.empty()) return std::nullopt;
+  return watch.repeated;
 }
 
 Result<Value> parse(std::string_view text) {

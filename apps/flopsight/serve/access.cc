@@ -280,6 +280,12 @@ bool Access::surely_refused(const net::ServerRequest& head) const {
   return token_of(header) == nullptr;
 }
 
+bool Access::surely_may(const net::ServerRequest& head, Role role) const {
+  if (is_open()) return true;
+  const Token* token = token_of(head.header("authorization"));
+  return token != nullptr && token->caller.may(role);
+}
+
 net::ServerResponse unauthorized(const Access& access, bool known) {
   if (known) return failed(403, "these credentials do not allow this");
   net::ServerResponse response = failed(401, "expected a bearer token or a user");

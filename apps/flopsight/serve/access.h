@@ -54,6 +54,8 @@ class Access {
   std::optional<Caller> caller(const net::ServerRequest& request) const;
   // The quick half: true when the request carries nothing that could ever let it in.
   bool surely_refused(const net::ServerRequest& head) const;
+  // The other one: true when a token, or that there are no users, lets it in. False where a password would have to be looked at.
+  bool surely_may(const net::ServerRequest& head, Role role) const;
 
  private:
   struct Token {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <tuple>
 
+#include "base/json_keys.h"
 #include "base/text.h"
 #include "serve/job_answers.h"
 #include "serve/mfu_answers.h"
@@ -29,6 +31,29 @@ bool is_of_another_site(const ServerRequest& request) {
   if (origin.empty()) return false;
   const std::size_t scheme = origin.find("://");
   return scheme == std::string_view::npos || origin.substr(scheme + 3) != request.header("host");
+}
+
+// What is no remote write that this service can read.
+std::optional<ServerResponse> unwritable(const ServerRequest& request) {
+  if (!wire::remote_write_version(request.header("content-type"))) {
+    return failed(415, "expected application/x-protobuf, with proto=prometheus.WriteRequest or "
+                       "proto=io.prometheus.write.v2.Request where it says one");
+  }
+  const std::string_view encoding = request.header("content-encoding");
+  if (!encoding.empty() && encoding != "snappy") return failed(415, "expected the content encoding snappy");
+  return std::nullopt;
+}
+
+// One of two values of a parameter, or of a key of a body, would be taken, and nobody told which.
+base::Status once_each(const ServerRequest& request) {
+  std::set<std::string_view> seen;
+  for (const auto& [name, value] : request.query) {
+    if (!seen.insert(name).second) return base::Error{base::ErrorCode::kInvalid, base::printable(name, 60) + ": given twice, expected once"};
+  }
+  if (const auto key = base::json::repeated_key(request.body)) {
+    return base::Error{base::ErrorCode::kInvalid, base::printable(*key, 60) + ": given twice in one object, expected once"};
+  }
+  return {};
 }
 
 JobFilter job_filter(const ServerRequest& request) {
@@ -90,14 +115,8 @@ std::optional<ServerResponse> Routes::head(const ServerRequest& head) const {
     return failed(421, "asked for as " + base::printable(head.header("host"), 80) + ": a service on loopback that has no users answers to addresses and localhost; "
                        "allowed-hosts names others");
   }
-  if (rule->path == "/api/v1/write") {
-    if (!wire::remote_write_version(head.header("content-type"))) {
-      return failed(415, "expected application/x-protobuf, with proto=prometheus.WriteRequest or "
-                         "proto=io.prometheus.write.v2.Request where it says one");
-    }
-    const std::string_view encoding = head.header("content-encoding");
-    if (!encoding.empty() && encoding != "snappy") return failed(415, "expected the content encoding snappy");
-  }
+  // Before a body is read that nobody can use; who may not write at all is told that instead.
+  if (rule->path == "/api/v1/write" && settings->access->surely_may(head, *rule->role)) return unwritable(head);
   return std::nullopt;
 }
 
@@ -145,6 +164,7 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
   const bool is_change = request.method == "POST" || request.method == "DELETE";
   if (is_change && is_of_another_site(request)) return failed(403, "sent by the page of another site");
   if (request.path == "/api/v1/write") return write(request);
+  if (const base::Status once = once_each(request); request.path != "/metrics" && !once.ok()) return failed(once.error());
   if (request.path.starts_with("/api/v1/findings") || request.path.starts_with("/api/v1/silences")) {
     if (findings_ == nullptr) return failed(404, "findings are not kept here");
     if (is_change) return change(request, *caller);
@@ -156,12 +176,11 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
 }
 
 ServerResponse Routes::write(const ServerRequest& request) {
-  const auto version = wire::remote_write_version(request.header("content-type"));
-  if (!version) return failed(415, "expected application/x-protobuf");
-  const WriteAnswer answer = ingest_.remote_write(*version, request.body, now_());
+  if (auto refused = unwritable(request)) return std::move(*refused);
+  const WriteAnswer answer = ingest_.remote_write(*wire::remote_write_version(request.header("content-type")), request.body, now_());
   ServerResponse response;
+  if (answer.status >= 400) response = failed(answer.status, answer.text);
   response.status = answer.status;
-  response.body = answer.text.empty() ? "" : answer.text + "\n";
   // What remote write 2.0 wants to know of what was written; histograms and exemplars are not kept.
   response.headers.emplace_back("X-Prometheus-Remote-Write-Samples-Written", std::to_string(answer.samples));
   response.headers.emplace_back("X-Prometheus-Remote-Write-Histograms-Written", "0");

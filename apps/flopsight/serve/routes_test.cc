@@ -235,6 +235,7 @@ TEST_F(Routed, methods_and_content_types) {
   const Message message = Message().gpu(labels_of(0, "late", {}), 0.5, 3'700);
   const auto status = [&](const LabelTexts& headers) { return post(message, headers).status; };
   EXPECT_EQ(status({}), 415);
+  EXPECT_THAT(post(message, {}).body, HasSubstr("{\"error\":\"expected application/x-protobuf"));
   EXPECT_EQ(status({{"content-type", "application/json"}}), 415);
   EXPECT_EQ(status({{"content-type", "application/x-protobuf;proto=io.prometheus.write.v3.Request"}}), 415);
   EXPECT_EQ(status({{"content-type", "application/x-protobuf"}, {"content-encoding", "gzip"}}), 415);
@@ -253,6 +254,25 @@ TEST_F(Routed, before_it_is_ready_only_health_is_told) {
   EXPECT_EQ(post(Message(), {{"content-type", "application/x-protobuf"}}).status, 503);
   routes_->set_ready(true);
   EXPECT_EQ(get("/readyz").body, "ready\n");
+}
+
+TEST_F(Routed, what_is_given_twice_is_named) {
+  EXPECT_EQ(error("/api/v1/jobs", {{"limit", "1"}, {"limit", "2"}}), "400 limit: given twice, expected once");
+  EXPECT_EQ(error("/api/v1/fleet", {{"by", "user"}, {"since", "1h"}, {"by", "user"}}), "400 by: given twice, expected once");
+  const ServerResponse told = tell("/api/v1/jobs", R"([{"id": "9", "start": 1795946400, "end": 1795946700, "hosts": "n0", "gpus": "0", "id": "10"}])");
+  EXPECT_EQ(told.status, 400);
+  EXPECT_THAT(told.body, HasSubstr("id: given twice in one object, expected once"));
+  EXPECT_EQ(tell("/api/v1/jobs", R"([{"id": "9", "start": 1795946400, "hosts": "n0", "gpus": "0"}, {"id": "10", "start": 1795946400, "hosts": "n0", "gpus": "1"}])").status, 200)
+      << "of two objects each has its own";
+}
+
+TEST_F(Routed, who_may_not_write_is_told_so_whatever_was_sent) {
+  set(test::kTokens);
+  const Message message = Message().gpu(labels_of(0, "late", {}), 0.5, 3'700);
+  EXPECT_EQ(post(message, {{"authorization", "Bearer reader-token-0001"}}).status, 403);
+  EXPECT_EQ(post(message, {{"authorization", "Bearer reader-token-0001"}, {"content-type", "text/plain"}}).status, 403);
+  EXPECT_EQ(post(message, {{"authorization", "Bearer writer-token-0001"}}).status, 415);
+  EXPECT_EQ(post(message, {}).status, 401);
 }
 
 // ---- who may ----
