@@ -1,0 +1,256 @@
+#include "training_logs/reader_state_internal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "training_logs/documents_internal.h"
+#include "training_logs/patterns_internal.h"
+
+namespace flopsight::training_logs {
+namespace {
+
+const Words& words() {
+  static const Words kBuilt{telling_words()};
+  return kBuilt;
+}
+
+constexpr Format kMlperf{"mlperf", {}, {}, {}, false, false, nullptr, {}, true};
+constexpr Format kCsv{"csv", {}, {}, {}};
+constexpr Format kBar{"progress-bar", {}, {}, {}, false, false, nullptr, {}, true, "the times are those of a progress bar, which it smooths over the last steps"};
+constexpr std::string_view kPatterns = "patterns";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+}  // namespace
+
+Reader::State::State(Options given) : options(std::move(given)), lines([this](std::string_view text, SourceLine at) { line(text, at); }) {
+  lines.pick(options.patterns ? nullptr : &words());
+}
+
+// What a user's patterns find is of one run: he says what they are.
+Lines& Reader::State::lines_of(const Format& format) {
+  const std::string_view name = options.patterns ? kPatterns : !format.series.empty() ? format.series : format.name;
+  for (Lines& known : series) {
+    if (known.name == name) return known;
+  }
+  series.push_back({std::string(name), format.beside, StepBook(options.peak_flops_per_second, options.warm_up_steps), false, {}, {}});
+  if (in_the_middle) series.back().book.start_in_the_middle();
+  return series.back();
+}
+
+// Whose steps are given out while the text grows: those of every framework, or where none has any, of what stands for it.
+std::vector<Lines*> Reader::State::given() {
+  std::vector<Lines*> out;
+  Lines* beside = nullptr;
+  for (Lines& one : series) {
+    if (!one.beside && !one.book.empty()) out.push_back(&one);
+    if (one.beside && beside == nullptr && !one.book.empty()) beside = &one;
+  }
+  if (out.empty() && beside != nullptr) out.push_back(beside);
+  return out;
+}
+
+std::vector<Taken> Reader::State::take() {
+  std::vector<Taken> out;
+  for (Lines* const one : given()) {
+    std::vector<Step> steps = one->book.take();
+    if (!steps.empty()) out.push_back({format(one), std::move(steps)});
+  }
+  return out;
+}
+
+void Reader::State::miss(int score, SourceLine at, std::string_view text, const std::string& why) {
+  if (matched > 0 || score <= miss_score) return;
+  miss_score = score;
+  nearest = NearestMiss{at.line, base::printable(text, 200), why};
+}
+
+void Reader::State::found(const Format& format, Extract extract, const Line& line, SourceLine at) {
+  unparsable += extract.unparsable;
+  unknown_unit += extract.unknown_unit;
+  if (extract.unparsable > 0) about_number = extract.about;
+  if (extract.unknown_unit > 0) about_unit = extract.about;
+  Step& step = extract.step;
+  if (format.block) {
+    if (step.step) block_step = step.step;
+    step.step = block_step;
+  }
+  const bool silent = extract.figures == 0 && !extract.silent.empty();
+  if (extract.figures == 0 && !silent && !(format.block && step.loss && step.step)) {
+    if (format.block && step.step) {
+      matches_line(at);
+      return;
+    }
+    miss(3, at, line.text,
+         "a line of " + std::string(format.name) +
+             (extract.about.empty() ? ", and none of its figures" : ", and the figure after '" + extract.about + "' cannot be used"));
+    return;
+  }
+  matches_line(at);
+  Lines& of = lines_of(format);
+  const auto known = std::find_if(formats_seen.begin(), formats_seen.end(), [&](const FormatSeen& f) { return f.name == format.name; });
+  if (known == formats_seen.end()) {
+    formats_seen.push_back({std::string(format.name), of.name, format.note, 1});
+  } else {
+    ++known->lines;
+  }
+  if (silent) of.silent = extract.silent;
+  if (silent || context_only || (extract.average && of.has_steps_of_its_own)) return;
+  of.has_steps_of_its_own |= !extract.average;
+  recent.clear();
+  step.source = at;
+  step.batch_samples = batch_beside(line.text);
+  if (!step.rank) step.rank = line.rank;
+  if (!step.peak_flops_per_second) step.peak_flops_per_second = peak;
+  if (!step.time && line.time) {
+    step.time = instant_of(*line.time, options.zone, last_time);
+    step.is_zone_assumed = step.time && !line.time->offset_seconds;
+    if (!step.time) ++times_without_zone;
+  }
+  if (step.time) last_time = step.time;
+  if (format.before_numbered && !step.step) {
+    of.book.add_before(std::move(step));
+  } else {
+    of.book.add(std::move(step));
+  }
+}
+
+// What the line prints about the job. Other sizes of the model, or another number of GPUs, after steps were printed: another run.
+bool Reader::State::printed(std::string_view text) {
+  of_line.clear();
+  const bool any = read_settings(text, of_line, peak);
+  if (of_line.empty()) return any;
+  for (const auto& [name, value] : of_line) set(recent, name, value);
+  const bool has_steps = std::any_of(series.begin(), series.end(), [](const Lines& one) {
+    return !one.book.empty() && (one.run_starts.empty() || one.book.has_steps_since(one.run_starts.back().first));
+  });
+  if (has_steps && !context_only && is_of_another_run(settings.back(), of_line)) {
+    settings.push_back(recent);
+    for (Lines& one : series) {
+      if (one.book.empty()) continue;
+      one.book.begin_run();
+      one.run_starts.emplace_back(one.book.attempt(), settings.size() - 1);
+    }
+  }
+  for (const auto& [name, value] : of_line) set(settings.back(), name, value);
+  return any;
+}
+
+bool Reader::State::user_pattern(const Line& line, SourceLine at) {
+  if (!options.patterns) return false;
+  std::optional<PatternMatch> match = training_logs::match(*options.patterns, line.text);
+  if (!match) return false;
+  Line said = line;
+  if (match->time) said.time = match->time;
+  if (match->rank) said.rank = match->rank;
+  Format format;
+  format.name = options.patterns->name(match->pattern);
+  found(format, std::move(match->extract), said, at);
+  return true;
+}
+
+bool Reader::State::known_format(const Line& line, SourceLine at) {
+  const bool any = options.format.empty();
+  if (any || options.format == kMlperf.name) {
+    Extract extract;
+    const std::size_t before = settings.back().size();
+    if (read_mllog(line.text, settings.back(), extract)) {
+      if (extract.figures > 0 || extract.unparsable > 0) {
+        found(kMlperf, std::move(extract), line, at);
+      } else if (settings.back().size() > before) {
+        matches_line(at);
+      }
+      return true;
+    }
+  }
+  std::optional<Extract> bar = any || options.format == kBar.name ? bars.take(line.text, !any) : std::nullopt;
+  for (const Format& format : formats()) {
+    if ((!any && format.name != options.format) || !matches(format, line.text)) continue;
+    Extract extract;
+    training_logs::extract(format, line.text, extract);
+    if (format.told_by_trainer) extract.average ? bars.training_ended() : bars.loss_told();
+    found(format, std::move(extract), line, at);
+    return true;
+  }
+  if (!bar || bar->figures == 0) return false;
+  found(kBar, std::move(*bar), line, at);
+  return true;
+}
+
+void Reader::State::row(std::string_view text, SourceLine at) {
+  // Loggers write a row for each kind of metric: one without a figure of ours is not a mistake.
+  Extract extract = table.row(text);
+  if (extract.figures > 0 || extract.unparsable > 0) found(kCsv, std::move(extract), Line{text, {}, {}}, at);
+}
+
+void Reader::State::line(std::string_view raw, SourceLine at) {
+  if (!table.empty()) return row(raw, at);
+  if (at.offset_bytes == 0 && raw.starts_with(kByteOrderMark)) raw.remove_prefix(kByteOrderMark.size());
+  if (at.offset_bytes == 0 && options.format.empty() && table.header(raw)) {
+    lines.pick(nullptr);
+    return;
+  }
+  // A user's own patterns are for the text as it is.
+  const std::optional<Recorded> record = options.patterns ? std::nullopt : recorded_line(raw);
+  if (!record) return text_line(raw, at, std::nullopt);
+  std::string_view rest = record->text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find_first_of("\n\r"), rest.size());
+    if (end > 0) text_line(rest.substr(0, end), at, record->time);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+void Reader::State::text_line(std::string_view raw, SourceLine at, const std::optional<PrintedTime>& recorded) {
+  Line cleaned = clean_line(raw, buffer);
+  if (recorded && (!cleaned.time || !cleaned.time->offset_seconds)) cleaned.time = recorded;
+  const bool said = user_pattern(cleaned, at) || known_format(cleaned, at);
+  if (printed(cleaned.text) && !said) matches_line(at);
+  if (said || matched > 0) return;
+  for (const Format& format : formats()) {
+    for (const std::string_view word : format.all) {
+      if (word.size() > 3 && cleaned.text.find(word) != std::string_view::npos) {
+        miss(2, at, cleaned.text, "it has '" + std::string(word) + "' as lines of " + std::string(format.name) + " have, and not the rest of one");
+      }
+    }
+  }
+  const std::string lower = base::to_lower(cleaned.text);
+  for (const std::string_view word : telling_words()) {
+    if (lower.find(word) != std::string::npos) {
+      miss(1, at, cleaned.text, "it speaks of '" + std::string(word) + "' in a wording that is not known; a pattern file can read it");
+      break;
+    }
+  }
+}
+
+void Reader::State::document() {
+  if (matched > 0 || !head_whole || !options.format.empty()) return;
+  if (head.starts_with(kByteOrderMark)) head.erase(0, kByteOrderMark.size());
+  std::optional<Document> read;
+  if (base::trim(head).substr(0, 1) == "{") {
+    read = read_golden_values(head);
+  } else if (head.find("last_10_steps_") != std::string::npos) {
+    read = read_verification_card(head);
+  }
+  if (!read) return;
+  matched = read->steps.size();
+  several_runs = read->several_runs;
+  Format format;
+  format.name = read->format;
+  Lines& of = lines_of(format);
+  formats_seen.push_back({read->format, of.name, {}, matched});
+  for (const auto& [name, value] : read->settings) set(settings.back(), name, value);
+  for (Step& step : read->steps) of.book.add(std::move(step));
+  nearest.reset();
+}
+
+// The one that most lines had.
+std::string Reader::State::format(const Lines* of) const {
+  const FormatSeen* most = nullptr;
+  for (const FormatSeen& seen : formats_seen) {
+    if (of != nullptr && seen.series == of->name && (most == nullptr || seen.lines > most->lines)) most = &seen;
+  }
+  return most == nullptr ? std::string() : most->name;
+}
+
+}  // namespace flopsight::training_logs
