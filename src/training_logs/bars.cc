@@ -98,7 +98,15 @@ std::optional<Bar> rich_bar(std::string_view text) {
   return bar;
 }
 
+bool is_of_validation(std::string_view description) {
+  for (const std::string& word : base::split(base::to_lower(description), ' ')) {
+    if (is_validation_word(word.substr(0, word.find_first_of(":_(")))) return true;
+  }
+  return false;
+}
+
 bool is_training(std::string_view description) {
+  if (is_of_validation(description)) return false;
   const std::string lower = base::to_lower(description);
   // "1|52|Loss: 2.31" is torchtune's.
   return lower.starts_with("train") || lower.starts_with("steps") || (digit(lower.empty() ? ' ' : lower.front()) && lower.find("|loss: ") != std::string::npos);
@@ -136,6 +144,7 @@ void lightning_bar(std::string_view text, Extract& extract) {
   if (epoch_at == std::string_view::npos) return;
   const std::optional<Bar> bar = read_bar(text.substr(epoch_at));
   if (!bar) return;
+  extract.validation = is_of_validation(bar->description);
   if (bar->seconds_each) {
     extract.step.step_seconds = bar->seconds_each;
     ++extract.figures;

@@ -108,6 +108,30 @@ bool has(const Step& step, Meaning meaning) {
 
 }  // namespace
 
+bool is_validation_word(std::string_view word) {
+  constexpr std::string_view kWords[] = {"val", "valid", "validate", "validating", "validation", "eval", "evaluate", "evaluating", "evaluation"};
+  const std::string lower = base::to_lower(word);
+  return std::find(std::begin(kWords), std::end(kWords), lower) != std::end(kWords);
+}
+
+bool is_of_validation(const Format& format, std::string_view text) {
+  for (const Field& field : format.fields) {
+    if (field.meaning != kStep || field.place != Place::kAfter) continue;
+    for (std::size_t at = find_word(text, field.key); at != std::string_view::npos; at = find_word(text, field.key, at + 1)) {
+      const std::size_t number = text.find_first_not_of(" \t:=", at + field.key.size());
+      if (number == std::string_view::npos || text[number] < '0' || text[number] > '9') continue;
+      std::string_view before = text.substr(0, at);
+      while (!before.empty() && std::string_view(" \t[]():|-").find(before.back()) != std::string_view::npos) before.remove_suffix(1);
+      const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+      std::size_t from = before.size();
+      while (from > 0 && letter(before[from - 1])) --from;
+      const bool is_word = from == 0 || (!word_character(before[from - 1]) && before[from - 1] != '.');
+      if (is_word && is_validation_word(before.substr(from))) return true;
+    }
+  }
+  return false;
+}
+
 bool matches(const Format& format, std::string_view text) {
   for (const std::string_view word : format.all) {
     if (find_word(text, word) == std::string_view::npos) return false;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "training_logs/bars_internal.h"
@@ -285,6 +286,12 @@ std::string format_names() {
 }
 
 const Field* column_field(std::string_view name) {
+  std::string_view prefix = name.substr(0, name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/'));
+  while (!prefix.empty()) {  // "val/device/tokens_per_sec" is no figure of training
+    const std::size_t end = std::min(prefix.find_first_of("/_"), prefix.size());
+    if (is_validation_word(prefix.substr(0, end))) return nullptr;
+    prefix.remove_prefix(std::min(end + 1, prefix.size()));
+  }
   for (const Field& field : kColumns) {
     const bool ends = name.size() >= field.key.size() && name.substr(name.size() - field.key.size()) == field.key;
     // "train/device/mfu" and "throughput/device/mfu" are "device/mfu"; "trainer/global_step" is the step.

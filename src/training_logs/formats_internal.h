@@ -20,6 +20,7 @@ struct Extract {
   std::string about;               // the word before the last of those
   bool decimal_comma = false;      // a figure has one: "3,000" beside it may be three as well as three thousand
   bool average = false;            // over many steps, beside which there may be records of each
+  bool validation = false;         // the line says of itself that it is of an evaluation
   std::string_view silent;         // why a line of the format that has no figure has none: a sentence of the format's
 };
 
@@ -47,6 +48,11 @@ struct Format {
 std::span<const Format> formats();
 // Lower case; lines without one of them say nothing of any format, nor what a user might hope for.
 std::span<const std::string_view> telling_words();
+
+// Words by which lines, bars and columns say that they are of an evaluation and not of training.
+bool is_validation_word(std::string_view word);
+// Whether the line says so of its step: "validate step: 10", "[eval] iteration 10".
+bool is_of_validation(const Format& format, std::string_view text);
 
 // Whether the words are there.
 bool matches(const Format& format, std::string_view text);

@@ -22,6 +22,8 @@ void Reader::State::say(Reported& out) const {
   for (const Lines& one : series) {
     if (one.book.total() == 0 && !one.silent.empty()) notes.emplace_back(one.silent);
   }
+  if (of_validation == 1) notes.emplace_back("1 line is of a validation, which is no training, and left out");
+  if (of_validation > 1) notes.push_back(std::to_string(of_validation) + " lines are of validations, which are no training, and left out");
   if (unknown_unit > 0) notes.push_back("the figure after '" + about_unit + "' has no unit that is known, and is left out");
   if (unparsable > 0) notes.push_back("the figure after '" + about_number + "' could not be read everywhere");
   if (std::any_of(series.begin(), series.end(), [](const Lines& one) { return one.book.printed_zero(); })) {

@@ -168,6 +168,11 @@ bool Reader::State::known_format(const Line& line, SourceLine at) {
     if ((!any && format.name != options.format) || !matches(format, line.text)) continue;
     Extract extract;
     training_logs::extract(format, line.text, extract);
+    if (extract.validation || is_of_validation(format, line.text)) {
+      ++of_validation;
+      miss(3, at, line.text, "a line of " + std::string(format.name) + " about a validation, which is no training");
+      return true;
+    }
     if (format.told_by_trainer) extract.average ? bars.training_ended() : bars.loss_told();
     found(format, std::move(extract), line, at);
     return true;

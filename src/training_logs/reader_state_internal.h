@@ -74,7 +74,7 @@ struct Reader::State {
   bool in_the_middle = false;
   // A line that is drawn anew counts once, however many times it was.
   void matches_line(SourceLine at) { matched += std::exchange(last_matched, at.line) != at.line ? 1U : 0U; }
-  std::uint64_t last_matched = 0, matched = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
+  std::uint64_t last_matched = 0, matched = 0, of_validation = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
   std::string about_unit, about_number, buffer;
   Bars bars;
   int miss_score = 0;
