@@ -43,11 +43,14 @@ struct Format {
   bool beside = false;                    // printed beside the lines of the framework that trains, by a library or a benchmark
   std::string_view note = {};             // what to know of its figures
   bool told_by_trainer = false;           // the lines that say which of the bars around them is that of training
+  bool month_first = false;               // its dates are "10/22/2026 10:00:01", the month first
+  bool (*is_head)(std::string_view text) = nullptr;  // of a block: whether a line with none of the words is its head
 };
 
 std::span<const Format> formats();
 // Lower case; lines without one of them say nothing of any format, nor what a user might hope for.
 std::span<const std::string_view> telling_words();
+inline constexpr std::string_view kStepWord = "step: ";  // among them, for the heads of blocks
 
 // Words by which lines, bars and columns say that they are of an evaluation and not of training.
 bool is_validation_word(std::string_view word);
@@ -68,6 +71,8 @@ bool read_settings(std::string_view text, Settings& settings,
                    std::optional<double>& peak_flops_per_second);
 // Whether what a log prints says that another run than before has begun.
 bool is_of_another_run(const Settings& known, const Settings& printed);
+// The name of what differs; empty: nothing that makes a run another one.
+std::string_view setting_of_another_run(const Settings& known, const Settings& printed);
 void set(Settings& settings, std::string_view name, std::string_view value);
 // The global batch that the line of a step prints beside its figures.
 std::optional<double> batch_beside(std::string_view text);

@@ -203,6 +203,10 @@ class Reader {
 bool known_format(std::string_view name);
 std::string format_names();
 
+// Why two texts cannot be of one run, by the rules by which runs in one text are told apart: "world_size is 64 and 256"; empty where nothing
+// says so. The same in either order but for the order of what it names.
+std::string why_different_runs(const Reported& one, const Reported& other);
+
 // The median over the used steps of each step's own batch / its own time; nothing where no step prints both.
 std::optional<double> sequences_per_second_of(const std::vector<Step>& steps);
 

@@ -37,14 +37,6 @@ std::pair<std::optional<double>, std::optional<double>> batches_of(const std::ve
   return {least, most};
 }
 
-bool has_another_speed(const std::vector<Step>& before, const std::vector<Step>& after) {
-  for (const auto figure : kStepFigures) {
-    const auto a = median_of(before, figure, kComparedStepsMin), b = median_of(after, figure, kComparedStepsMin);
-    if (a && b && (*a > *b * kSameSpeedFactor || *b > *a * kSameSpeedFactor)) return true;
-  }
-  return false;
-}
-
 // The steps of one series by runs: first by what the log prints, then by attempts that begin at the start again at another speed.
 void split(Series& series, std::size_t number, std::vector<Group>& groups) {
   const auto settings_of = [&](const Step& step) {
@@ -122,6 +114,14 @@ void fill(Summary& summary, const Summary& beside) {
 }
 
 }  // namespace
+
+bool has_another_speed(const std::vector<Step>& before, const std::vector<Step>& after) {
+  for (const auto figure : kStepFigures) {
+    const auto a = median_of(before, figure, kComparedStepsMin), b = median_of(after, figure, kComparedStepsMin);
+    if (a && b && (*a > *b * kSameSpeedFactor || *b > *a * kSameSpeedFactor)) return true;
+  }
+  return false;
+}
 
 std::optional<double> sequences_per_second_of(const std::vector<Step>& steps) {
   std::vector<double> rates;

@@ -27,6 +27,9 @@ struct Separated {
   Summary summary;          // empty for several
 };
 
+// Whether a median differs by more than is usual between attempts of one run.
+bool has_another_speed(const std::vector<Step>& before, const std::vector<Step>& after);
+
 // The medians over the steps that are not excluded. `peak_flops_per_second`: as the log prints it.
 Summary summary_of(const std::vector<Step>& steps, const std::optional<double>& peak_flops_per_second);
 

@@ -94,15 +94,18 @@ constexpr std::string_view kIdentity[] = {"world_size", "sequence_length", "laye
 
 }  // namespace
 
-bool is_of_another_run(const Settings& known, const Settings& printed) {
+std::string_view setting_of_another_run(const Settings& known, const Settings& printed) {
   for (const auto& [name, value] : printed) {
-    if (std::find(std::begin(kIdentity), std::end(kIdentity), name) == std::end(kIdentity)) continue;
+    const auto identity = std::find(std::begin(kIdentity), std::end(kIdentity), name);
+    if (identity == std::end(kIdentity)) continue;
     for (const auto& [key, old] : known) {
-      if (key == name && old != value) return true;
+      if (key == name && old != value) return *identity;
     }
   }
-  return false;
+  return {};
 }
+
+bool is_of_another_run(const Settings& known, const Settings& printed) { return !setting_of_another_run(known, printed).empty(); }
 
 void set(Settings& settings, std::string_view name, std::string_view value) {
   for (const auto& [key, unused] : settings) {

@@ -118,6 +118,9 @@ void check_model(const Reported& log, AuditCase& out) {
 // One run of a document with several.
 Status choose_run(const AuditArguments& a, const std::string& path, Reported& log) {
   if (!log.several_runs && a.run_label.empty()) return {};
+  if (!log.several_runs && std::all_of(log.steps.begin(), log.steps.end(), [](const Step& step) { return step.label.empty(); })) {
+    return Error{ErrorCode::kInvalid, base::printable(path) + ": --run " + base::printable(a.run_label, 60) + " was given, and it has one run, without a label; expected no --run"};
+  }
   std::vector<Step> chosen;
   std::string labels;
   std::size_t shown = 0;
@@ -176,6 +179,17 @@ void widen(const std::vector<Step>& steps, std::optional<units::Window>& window)
   }
 }
 
+// Medians over the logs of two runs would be of none, in whichever order they are named.
+Status check_one_run(const AuditArguments& a, const std::vector<Reported>& before, const Reported& log) {
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const std::string why = training_logs::why_different_runs(before[i], log);
+    if (why.empty()) continue;
+    return Error{ErrorCode::kInvalid, "--log " + base::printable(a.logs[i]) + " and --log " + base::printable(a.logs[before.size()]) +
+                                          " are of different runs: " + why + "; expected logs of one run"};
+  }
+  return {};
+}
+
 // All logs are of one job: their steps together.
 Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Rates& rates) {
   LogsArguments how;
@@ -186,6 +200,7 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
   std::vector<Step> steps;
   bool is_of_a_phase = false;
   std::uint64_t steps_of_runs = 0;
+  std::vector<Reported> before;
   for (const std::string& path : a.logs) {
     FLOPSIGHT_ASSIGN_OR_RETURN(Reported log, read_log_file(path, options));
     if (log.lines_matched == 0) {
@@ -193,14 +208,16 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
                                             (log.nearest_miss ? "; nearest: line " + std::to_string(log.nearest_miss->line) + ", " + log.nearest_miss->why : "")};
     }
     FLOPSIGHT_RETURN_IF_ERROR(choose_run(a, path, log));
+    FLOPSIGHT_RETURN_IF_ERROR(check_one_run(a, before, log));
     steps.insert(steps.end(), log.steps.begin(), log.steps.end());
     is_of_a_phase |= log.format == "verl";
     if (!log.runs.empty()) steps_of_runs += log.summary.steps_used;
     if (const auto tokens = setting(log, "tokens_per_step")) rates.tokens_per_step = static_cast<double>(*tokens);
-    for (auto& entry : log.settings) settings.settings.push_back(std::move(entry));
+    settings.settings.insert(settings.settings.end(), log.settings.begin(), log.settings.end());
     if (!rates.tokens_per_second) rates.tokens_per_second = log.summary.tokens_per_second;
     if (!rates.samples_per_second) rates.samples_per_second = log.summary.samples_per_second;
     if (log.summary.implied_peak_printed && !out.claim.peak_flops_per_second) out.claim.peak_flops_per_second = log.summary.implied_peak_flops_per_second;
+    before.push_back(std::move(log));
   }
   if (analysis::all_above_peak(steps)) {
     std::erase_if(steps, [](const Step& step) { return step.excluded != training_logs::Exclusion::kAbovePeak; });

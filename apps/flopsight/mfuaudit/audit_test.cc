@@ -281,5 +281,38 @@ TEST(AuditCommand, the_table_says_the_same) {
   }
 }
 
+std::string megatron_run(int gpus, double milliseconds) {
+  std::string out = "using world size: " + std::to_string(gpus) + ", data-parallel size: 1\n";
+  for (int step = 1; step <= 10; ++step) {
+    out += " iteration " + std::to_string(step) + "/ 100 | elapsed time per iteration (ms): " + std::to_string(milliseconds) +
+           " | throughput per GPU (TFLOP/s/GPU): 400.0 | global batch size: 128 |\n";
+  }
+  return out;
+}
+
+TEST(AuditCommand, logs_of_different_runs_are_refused_in_either_order) {
+  const TempFolder folder;
+  const auto file = [&](const char* name, const std::string& content) { return folder.write(name, content); };
+  const std::string small = file("a.log", megatron_run(64, 1000)), large = file("b.log", megatron_run(256, 1000)), again = file("c.log", megatron_run(64, 1010)),
+                    slow = file("d.log", megatron_run(64, 3000)), titan = file("e.log", "step: 1  loss: 5.1  tps: 7,000  tflops: 300.00  mfu: 30.00%\n");
+  const auto both = [&](const std::string& one, const std::string& other) {
+    return run_program({"audit", "--config", kSuper, "--gpu", "H100-SXM5-80GB", "--precision", "bf16", "--seq-len", "8192", "--log", one, "--log", other});
+  };
+  for (const auto& [other, why] : {std::pair(large, "world_size is "), std::pair(slow, "both begin with the same step"), std::pair(titan, "the frameworks are ")}) {
+    for (const Answer& answer : {both(small, other), both(other, small)}) {
+      EXPECT_EQ(answer.exit_code, 2) << answer.out;
+      EXPECT_NE(answer.err.find(std::string("are of different runs: ") + why), std::string::npos) << answer.err;
+    }
+  }
+  EXPECT_NE(both(small, again).exit_code, 2);
+}
+
+TEST(AuditCommand, a_label_for_a_log_that_has_none_is_said) {
+  const TempFolder folder;
+  const Answer answer = run_program({"audit", "--config", kSuper, "--gpu", "H100-SXM5-80GB", "--log", folder.write("a.log", megatron_run(64, 1000)), "--run", "nope"});
+  EXPECT_EQ(answer.exit_code, 2);
+  EXPECT_NE(answer.err.find("--run nope was given, and it has one run, without a label; expected no --run"), std::string::npos) << answer.err;
+}
+
 }  // namespace
 }  // namespace flopsight::app
