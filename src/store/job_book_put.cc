@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "schedulers/job_json.h"
 #include "schedulers/merge.h"
 #include "store/job_book_internal.h"
@@ -35,6 +36,7 @@ struct JobBook::PutJobs {
   Statement named;
   Statement drop;
   Statement drop_late;
+  Statement runs_of_id;
   units::Instant now;
   std::uint64_t room;  // for so many new jobs
   std::uint64_t jobs_max;
@@ -54,7 +56,9 @@ struct JobBook::PutJobs {
                                                                  "start_unix_milliseconds = ? AND cluster NOT IN ('', ?) LIMIT 2"));
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement drop, database.prepare("DELETE FROM scheduler_jobs WHERE cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
     FLOPSIGHT_ASSIGN_OR_RETURN(Statement drop_late, database.prepare("DELETE FROM late_jobs WHERE cluster = ? AND id = ? AND start_unix_milliseconds = ?"));
-    return PutJobs{std::move(find), std::move(write), std::move(touch), std::move(late), std::move(named), std::move(drop), std::move(drop_late),
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement runs_of_id, database.prepare("SELECT cluster, start_unix_milliseconds, end_unix_milliseconds FROM scheduler_jobs "
+                                                                      "WHERE id = ? ORDER BY start_unix_milliseconds"));
+    return PutJobs{std::move(find), std::move(write), std::move(touch), std::move(late), std::move(named), std::move(drop), std::move(drop_late), std::move(runs_of_id),
                    now, jobs_max - std::min(jobs_max, jobs_total), jobs_max, 0, {}};
   }
 
@@ -71,6 +75,77 @@ struct JobBook::PutJobs {
     }
     named.reset();
     return clusters;
+  }
+
+  // The row's run as it stands in the book.
+  struct Run {
+    std::string cluster;
+    std::string id;
+    units::Instant start;
+    bool is_open = false;
+  };
+
+  Status put_one(const schedulers::Job& seen) {
+    const std::uint64_t before = put.added + put.changed;
+    FLOPSIGHT_RETURN_IF_ERROR(one(seen));
+    const bool is_news = seen.start ? put.added + put.changed > before : seen.submit || seen.restart_count > 0;
+    return is_news ? end_runs_before(seen) : Status();
+  }
+
+  // A job is once at a time: a run without an end was over when the job was submitted again, and at the latest when its next run began. (A scheduler
+  // that requeues a job may never say when the run before ended: its accounting lists the last run alone, unless it is asked for duplicates.)
+  Status end_runs_before(const schedulers::Job& seen) {
+    runs_of_id.bind_text(1, seen.id);
+    std::vector<Run> runs;
+    std::string cluster = seen.cluster;
+    bool is_of_one_cluster = true;
+    for (;;) {
+      FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, runs_of_id.step());
+      if (!row) break;
+      runs.push_back({std::string(runs_of_id.text(0)), seen.id, units::Instant{runs_of_id.integer(1)}, runs_of_id.integer(2) == kNoEnd});
+      const std::string& other = runs.back().cluster;
+      is_of_one_cluster &= other.empty() || cluster.empty() || other == cluster;
+      if (cluster.empty()) cluster = other;
+    }
+    runs_of_id.reset();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const auto is_same_job = [&](const std::string& other) { return runs[i].cluster == other || (is_of_one_cluster && (runs[i].cluster.empty() || other.empty())); };
+      if (!runs[i].is_open || !is_same_job(seen.cluster)) continue;
+      if (!seen.start) {
+        FLOPSIGHT_RETURN_IF_ERROR(end_by(runs[i], seen));
+        continue;
+      }
+      const auto next = std::find_if(runs.begin() + static_cast<std::ptrdiff_t>(i) + 1, runs.end(),
+                                     [&](const Run& run) { return is_same_job(run.cluster) && run.start > runs[i].start; });
+      if (next == runs.end()) continue;
+      FLOPSIGHT_ASSIGN_OR_RETURN(const ToldJob told, job_of(*next));
+      FLOPSIGHT_RETURN_IF_ERROR(end_by(runs[i], told.job));
+    }
+    return {};
+  }
+
+  Result<ToldJob> job_of(const Run& run) {
+    find.bind_text(1, run.cluster);
+    find.bind_text(2, run.id);
+    find.bind(3, run.start.unix_milliseconds);
+    FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, find.step());
+    FLOPSIGHT_CHECK(row);
+    FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob told, told_in(find, 0));
+    find.reset();
+    return told;
+  }
+
+  // `again` is a later telling of the same job: waiting anew, or its next run.
+  Status end_by(const Run& run, const schedulers::Job& again) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(ToldJob told, job_of(run));
+    std::optional<units::Instant> end = again.start;
+    if (again.submit && *again.submit > run.start && (!end || *again.submit < *end)) end = again.submit;
+    if (!end && again.restart_count > told.job.restart_count) end = now;
+    if (!end || *end <= run.start) return {};
+    told.job.end = end;
+    told.job.state = "REQUEUED";
+    ++put.changed;
+    return replace(told.job, base::json::dump(schedulers::to_json(told.job), 0));
   }
 
   // `scontrol show job` never names the cluster, `sacct` may: a run without one is that of the only cluster with its id and start.
@@ -194,7 +269,7 @@ Result<JobBook::Put> JobBook::put_jobs(std::span<const schedulers::Job> jobs, un
   const Status done = in_transaction(database_, [&]() -> Status {
     FLOPSIGHT_ASSIGN_OR_RETURN(PutJobs putting, PutJobs::begin(database_, now, jobs_total_, options_.jobs_max));
     for (const schedulers::Job& job : jobs) {
-      FLOPSIGHT_RETURN_IF_ERROR(putting.one(job).within("job " + job.id));
+      FLOPSIGHT_RETURN_IF_ERROR(putting.put_one(job).within("job " + job.id));
     }
     put = std::move(putting.put);
     removed = putting.removed;
