@@ -35,6 +35,12 @@ std::optional<std::string_view> gpu_name(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_share(std::string_view name) {
+  if (name.starts_with("gres/") || name.starts_with("gres:")) name.remove_prefix(5);
+  name = name.substr(0, name.find_first_of(":=("));
+  return name == "shard" || name == "mps";
+}
+
 // Parts between commas that are not in brackets.
 std::vector<std::string_view> entries_of(std::string_view text) {
   std::vector<std::string_view> out;
@@ -113,6 +119,7 @@ GpuCounts gpus_of_entries(const std::vector<TresEntry>& entries) {
   std::uint64_t untyped = 0;
   for (const TresEntry& entry : entries) {
     const auto name = gpu_name(entry.name);
+    out.has_shares |= entry.count > 0 && is_share(entry.name);
     if (!name) continue;
     if (*name == "gpu") {
       untyped += entry.count;
@@ -141,7 +148,7 @@ Result<GpuCounts> gpus_of_tres(std::string_view text) {
   std::vector<TresEntry> entries;
   for (const std::string_view part : entries_of(text)) {
     const std::size_t equals = part.find('=');
-    if (!gpu_name(part.substr(0, equals))) continue;
+    if (!gpu_name(part.substr(0, equals)) && !is_share(part)) continue;
     const auto count =
         equals == std::string_view::npos ? std::nullopt : whole_number(part.substr(equals + 1));
     if (!count) return wrong(part, "a number of GPUs after '='");
@@ -150,6 +157,11 @@ Result<GpuCounts> gpus_of_tres(std::string_view text) {
     entries.push_back({std::string(part.substr(0, equals)), *count});
   }
   return gpus_of_entries(entries);
+}
+
+bool names_shares(std::string_view text) {
+  const std::vector<std::string_view> entries = entries_of(text);
+  return std::any_of(entries.begin(), entries.end(), is_share);
 }
 
 std::optional<double> gpu_utilization_of_tres(std::string_view text) {

@@ -19,6 +19,7 @@ struct GpuCounts {
   std::optional<std::uint32_t> count;  // absent: no GPU entry at all
   std::vector<GpuGroup> groups;
   bool untyped = false;  // an entry without a type was there
+  bool has_shares = false;  // parts of GPUs (shard, mps), of which nobody says how many GPUs they lie on
   bool contradicts =
       false;  // the types add up to more than the entry without a type; that one stands
 };
@@ -32,6 +33,9 @@ struct TresEntry {
   std::uint32_t count = 0;
 };
 GpuCounts gpus_of_entries(const std::vector<TresEntry>& entries);
+
+// Whether the text has an entry of parts of GPUs: "gres/shard=4", "shard:4", "gres:mps:50".
+bool names_shares(std::string_view text);
 
 // "gres/gpuutil" of a usage text, in percent; absent when there is none or it is no number.
 std::optional<double> gpu_utilization_of_tres(std::string_view text);

@@ -181,7 +181,9 @@ class Reader {
     if (const auto count = number_of(field(kNNodes)); count && *count <= UINT32_MAX) {
       job.node_count = static_cast<std::uint32_t>(*count);
     }
+    draft.allocated_nothing = said(field(kAllocTres)).empty();
     auto gpus = gpus_of_tres(field(kAllocTres));
+    draft.gpus_unreadable = !gpus.ok();
     if (gpus.ok()) {
       draft.gpus = std::move(gpus).value();
     } else {

@@ -139,14 +139,17 @@ class Reader {
     if (const auto count = number_of(nodes); count && *count <= UINT32_MAX) {
       job.node_count = static_cast<std::uint32_t>(*count);
     }
-    auto gpus =
-        gpus_of_tres(record.has("AllocTRES") ? record.get("AllocTRES") : record.get("TRES"));
+    const std::string_view tres = record.has("AllocTRES") ? record.get("AllocTRES") : record.get("TRES");
+    draft.allocated_nothing = tres.empty();
+    auto gpus = gpus_of_tres(tres);
+    draft.gpus_unreadable = !gpus.ok();
     if (gpus.ok()) {
       draft.gpus = std::move(gpus).value();
     } else {
       collector_.problem(draft.where, "TRES: " + gpus.error().message + "; its GPUs are not known");
     }
     add_types(record.get("JOB_GRES"), draft.gpus);
+    draft.gpus.has_shares |= names_shares(record.get("JOB_GRES"));
     // -d says "(null)" of a job that was given no resource at all.
     draft.asked_none =
         record.has("JOB_GRES") && record.get("JOB_GRES").find("gpu") == std::string_view::npos;
@@ -212,8 +215,8 @@ class Reader {
                                "; which GPUs it holds is not known");
         return;
       }
-      allocations.push_back(
-          {std::move(hosts).value(), std::move(gpus->indices), gpus->counts.count.value_or(0)});
+      const auto count = gpus->counts.count || names_shares(field.value) ? gpus->counts.count : 0U;
+      allocations.push_back({std::move(hosts).value(), std::move(gpus->indices), count});
     }
     // When a job is over, -d still names its hosts and no longer what it held there.
     const bool any =

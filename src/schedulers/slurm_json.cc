@@ -242,11 +242,19 @@ class Reader {
     const Value* allocated = at(value, "tres", "allocated");
     if (allocated != nullptr && allocated->as_array() != nullptr) {
       for (const Value& item : *allocated->as_array()) {
+        if (text_in(item.find("type")) != "gres") continue;
         const auto count = small_count_in(item.find("count"));
-        if (text_in(item.find("type")) == "gres" && count)
-          entries.push_back({text_in(item.find("name")), *count});
+        TresEntry entry{text_in(item.find("name")), count.value_or(1)};
+        if (count) {
+          entries.push_back(std::move(entry));
+        } else if (gpus_of_entries({entry}).count) {
+          draft.gpus_unreadable = true;
+          collector_.problem(draft.where, "tres.allocated: the count of gres/" + base::printable(entry.name, 40) + " is no number of GPUs; its GPUs are not known");
+        }
       }
     }
+    draft.allocated_nothing = allocated == nullptr || allocated->as_array() == nullptr || allocated->as_array()->empty();
+    if (draft.gpus_unreadable) entries.clear();
     draft.gpus = gpus_of_entries(entries);
     return {};
   }
@@ -267,9 +275,18 @@ class Reader {
     job.node_count = small_count_in(at(value, "node_count"));
     draft.nodes = hosts_in(at(value, "nodes"));
     if (draft.nodes.empty()) draft.nodes = hosts_in(at(value, "job_resources", "nodes"));
-    auto gpus = gpus_of_tres(text_in(at(value, "tres_alloc_str")));
-    if (!gpus.ok()) return gpus.error().within("tres_alloc_str");
-    draft.gpus = std::move(gpus).value();
+    const std::string tres = text_in(at(value, "tres_alloc_str"));
+    draft.allocated_nothing = said(tres).empty();
+    auto gpus = gpus_of_tres(tres);
+    draft.gpus_unreadable = !gpus.ok();
+    if (gpus.ok()) {
+      draft.gpus = std::move(gpus).value();
+    } else {
+      collector_.problem(draft.where, "tres_alloc_str: " + gpus.error().message + "; its GPUs are not known");
+    }
+    for (const std::string_view key : {"tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task"}) {
+      draft.gpus.has_shares |= names_shares(text_in(at(value, key)));
+    }
     draft.asked_none = asked_for_no_gpu(value);
     return gres_detail(value, draft);
   }
@@ -306,7 +323,7 @@ class Reader {
       auto gpus = gpus_of_gres(text_in(&(*list)[i]));
       if (!gpus.ok()) return gpus.error().within("gres_detail");
       auto& allocations = draft.job.allocations;
-      const std::uint32_t count = gpus->counts.count.value_or(0);
+      const std::optional<std::uint32_t> count = gpus->counts.count || draft.gpus.has_shares ? gpus->counts.count : 0U;
       if (allocations.empty() || allocations.back().gpu_indices != gpus->indices ||
           allocations.back().gpus_per_host != count) {
         allocations.push_back({{}, std::move(gpus->indices), count});

@@ -312,8 +312,10 @@ TEST(SlurmJson, an_entry_of_the_wrong_kind_costs_itself_only) {
       {"job_id": 9, "job_state": "RUNNING", "start_time": 1700000000, "tres_alloc_str": "gres/gpu="},
       {"job_id": 10, "job_state": "RUNNING", "start_time": 1700000000}]})j");
   EXPECT_EQ(parsed.problem_count, 6U);
-  ASSERT_THAT(parsed.jobs, SizeIs(1));
-  EXPECT_EQ(parsed.jobs[0].id, "10");
+  ASSERT_THAT(parsed.jobs, SizeIs(2));
+  EXPECT_EQ(parsed.jobs[0].id, "9") << "what cannot be read is how many GPUs it has";
+  EXPECT_FALSE(parsed.jobs[0].gpu_count);
+  EXPECT_EQ(parsed.jobs[1].id, "10");
 }
 
 TEST(SlurmJson, what_slurmrestd_reports_as_an_error_is_a_problem) {
@@ -410,6 +412,69 @@ TEST(ReadSlurm, a_text_longer_than_any_name_is_cut_and_said) {
   const Parsed cut = named(kTextBytesMax + 1);
   EXPECT_EQ(cut.jobs.at(0).name.size(), kTextBytesMax);
   EXPECT_EQ(cut.problems.at(0).where, "job 5");
+}
+
+// ---- what is not known is not 0
+// -----------------------------------------------------------------------------------------------------
+
+// One job that is known to have a GPU goes before, so that the accounting is known to count them.
+std::string sacct(const std::string& tres) {
+  return std::string(kHeader) + "1|COMPLETED|2026-01-01T00:00:00|2026-01-01T01:00:00|3600|cpu=1,gres/gpu=1|n1\n" +
+         "2|COMPLETED|2026-01-01T00:00:00|2026-01-01T01:00:00|3600|" + tres + "|n1\n";
+}
+
+TEST(SlurmUnknownGpus, a_number_that_cannot_be_read_is_not_0) {
+  for (const char* tres : {"cpu=1,gres/gpu=1K", "cpu=1,gres/gpu=-1", "cpu=1,gres/gpu:a100=x"}) {
+    const Parsed parsed = read(sacct(tres));
+    ASSERT_THAT(parsed.jobs, SizeIs(2));
+    EXPECT_FALSE(parsed.jobs[1].gpu_count) << tres;
+    EXPECT_FALSE(parsed.jobs[1].allocations.at(0).gpus_per_host) << tres;
+    EXPECT_EQ(parsed.problem_count, 1U);
+  }
+  const Parsed live = read("JobId=2 JobName=a\n   JobState=RUNNING StartTime=2026-01-01T00:00:00 EndTime=Unknown\n   NodeList=n1\n   TRES=cpu=1,gres/gpu=1K\n"
+                           "   JOB_GRES=(null)\n");
+  ASSERT_THAT(live.jobs, SizeIs(1));
+  EXPECT_FALSE(live.jobs[0].gpu_count);
+}
+
+TEST(SlurmUnknownGpus, an_allocation_of_nothing_at_all_says_nothing) {
+  const Parsed parsed = read(sacct(""));
+  ASSERT_THAT(parsed.jobs, SizeIs(2));
+  EXPECT_FALSE(parsed.jobs[1].gpu_count);
+  ASSERT_THAT(parsed.problems, SizeIs(1));
+  EXPECT_THAT(parsed.problems[0].what, HasSubstr("names no resource at all"));
+  EXPECT_EQ(read(sacct("cpu=1")).jobs.at(1).gpu_count, 0U);
+}
+
+TEST(SlurmUnknownGpus, shares_of_gpus_are_no_gpus_and_not_none) {
+  for (const char* tres : {"cpu=1,gres/shard=4", "cpu=1,gres/mps=50", "cpu=1,gres/gpu=0,gres/shard=4"}) {
+    const Parsed parsed = read(sacct(tres));
+    ASSERT_THAT(parsed.jobs, SizeIs(2));
+    EXPECT_FALSE(parsed.jobs[1].gpu_count) << tres;
+    ASSERT_THAT(parsed.problems, SizeIs(1));
+    EXPECT_THAT(parsed.problems[0].what, HasSubstr("shares of GPUs"));
+  }
+  EXPECT_EQ(read(sacct("cpu=1,gres/gpu=2,gres/shard=4")).jobs.at(1).gpu_count, 2U);
+  const Parsed live = read("JobId=2 JobName=a\n   JobState=RUNNING StartTime=2026-01-01T00:00:00 EndTime=Unknown\n   NodeList=n1\n   TRES=cpu=1\n"
+                           "   JOB_GRES=shard:4\n     Nodes=n1 CPU_IDs=0 Mem=0 GRES=shard:4\n");
+  ASSERT_THAT(live.jobs, SizeIs(1));
+  EXPECT_FALSE(live.jobs[0].gpu_count);
+}
+
+TEST(SlurmUnknownGpus, so_it_is_in_json) {
+  const auto job = [](const std::string& id, const std::string& tres) {
+    return R"({"job_id": )" + id + R"(, "state": {"current": ["COMPLETED"]}, "nodes": "n1", "time": {"start": 1767225600, "end": 1767229200, "elapsed": 3600})" + tres + "}";
+  };
+  const auto gpus = [](const std::string& count) {
+    return R"(, "tres": {"allocated": [{"type": "cpu", "name": "", "count": 1}, {"type": "gres", "name": "gpu")" + count + "}]}";
+  };
+  for (const std::string& tres : {gpus(R"(, "count": -1)"), gpus(""), std::string(R"(, "tres": {"allocated": []})"), std::string()}) {
+    const Parsed parsed = read(R"({"jobs": [)" + job("1", gpus(R"(, "count": 1)")) + ", " + job("2", tres) + "]}");
+    ASSERT_THAT(parsed.jobs, SizeIs(2));
+    EXPECT_EQ(parsed.jobs[0].gpu_count, 1U);
+    EXPECT_FALSE(parsed.jobs[1].gpu_count) << tres;
+    EXPECT_EQ(parsed.problem_count, 1U) << tres;
+  }
 }
 
 }  // namespace

@@ -267,7 +267,12 @@ void Collector::set_gpus(Draft& d) {
     job.gpus.clear();
     return;
   }
-  if (job.gpu_count) return;
+  if (job.gpu_count && !(d.gpus.has_shares && job.gpu_count == 0U)) return;
+  if (d.gpus.has_shares) {
+    job.gpu_count.reset();
+    problem(d.where, "it has shares of GPUs (shard or mps), parts of which nothing says how many GPUs they lie on; its GPUs are not known");
+    return;
+  }
   // The allocation names no GPU. Hosts with GPUs say more than an accounting that does not track
   // them.
   std::uint64_t total = 0;
@@ -277,12 +282,14 @@ void Collector::set_gpus(Draft& d) {
     total +=
         static_cast<std::uint64_t>(allocation.gpus_per_host.value_or(0)) * allocation.hosts.size();
   }
-  if (all_said) {
+  if (all_said && !(d.gpus_unreadable && total == 0)) {
     job.gpu_count = static_cast<std::uint32_t>(std::min<std::uint64_t>(total, UINT32_MAX));
+  } else if (d.gpus_unreadable) {
+    return;
   } else if (d.asked_none) {
     job.gpu_count = 0;
   } else {
-    silent_.push_back(parsed_.jobs.size());
+    silent_.push_back({parsed_.jobs.size(), d.allocated_nothing ? d.where : std::string(), d.allocated_nothing});
   }
 }
 
@@ -335,9 +342,13 @@ Job* Collector::last_with_id(std::string_view id) {
 }
 
 Parsed Collector::finish(const std::string& source) {
-  for (const std::size_t i : silent_) {
+  for (const Silent& silent : silent_) {
     if (!tracks_gpus_) break;
-    Job& job = parsed_.jobs[i];
+    if (silent.allocated_nothing) {
+      problem(silent.where, "its allocation names no resource at all, of a job that ran; its GPUs are not known");
+      continue;
+    }
+    Job& job = parsed_.jobs[silent.job];
     job.gpu_count = 0;
     if (job.allocations.size() == 1) job.allocations[0].gpus_per_host = 0;
   }

@@ -49,6 +49,8 @@ struct Draft {
   std::optional<double> elapsed_seconds;
   GpuCounts gpus;           // of the allocation
   bool asked_none = false;  // it is known that the job asked for no GPU
+  bool gpus_unreadable = false;   // the allocation names GPUs, and their number cannot be read: it is not 0
+  bool allocated_nothing = false; // the allocation names no resource at all, not even a processor: it says nothing
   std::string nodes;        // a node list
 };
 
@@ -76,7 +78,12 @@ class Collector {
   Parsed parsed_;
   std::size_t hosts_ = 0;            // of all jobs
   bool tracks_gpus_ = false;         // an entry "gres/gpu" was seen: a job without one has none
-  std::vector<std::size_t> silent_;  // jobs whose allocation names no GPU
+  struct Silent {
+    std::size_t job = 0;
+    std::string where;
+    bool allocated_nothing = false;
+  };
+  std::vector<Silent> silent_;  // jobs whose allocation names no GPU
 };
 
 // What a node says of its GPUs, in four places.
