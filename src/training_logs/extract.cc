@@ -139,7 +139,7 @@ bool matches(const Format& format, std::string_view text) {
   for (const std::string_view word : format.any) {
     if (find_word(text, word) != std::string_view::npos) return true;
   }
-  return format.any.empty();
+  return format.any.empty() || (format.is_head != nullptr && format.is_head(text));
 }
 
 bool extract_field(const Field& field, std::string_view text, Extract& out) {
@@ -168,6 +168,7 @@ bool extract_field(const Field& field, std::string_view text, Extract& out) {
       const std::size_t close = rest.find(')');
       if (close == std::string_view::npos) continue;
       in_brackets = rest.substr(1, close - 1);
+      if (field.meaning == kStep) continue;  // "elapsed time per iteration (ms): 1000" numbers no iteration
       rest = without_spaces(rest.substr(close + 1));
     }
     // A dictionary has its keys in quotes, and some have their values in them.

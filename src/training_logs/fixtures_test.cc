@@ -150,7 +150,7 @@ TEST(TrainingLogFixtures, torchtitan_with_ranks_and_milliseconds_after_a_comma) 
 }
 
 TEST(TrainingLogFixtures, torchtitan_says_that_it_guesses_the_peak) {
-  const Reported got = read_log(block("pytorch/torchtitan#3393"));
+  const Reported got = read_log(std::string(block("pytorch/torchtitan#3393")) + "\n");
   EXPECT_EQ(*got.setting("peak_undefined_for"), "Tesla T4");
   EXPECT_EQ(*got.setting("peak_fallback"), "A100");
   EXPECT_DOUBLE_EQ(*got.summary.implied_peak_flops_per_second, 312e12);

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "training_logs/figure_internal.h"
 #include "training_logs/line_internal.h"
 
 namespace flopsight::training_logs {
@@ -130,6 +131,44 @@ std::optional<PrintedTime> read_date(std::string_view text, std::size_t& size) {
   return time;
 }
 
+namespace {
+
+// "HH:MM:SS" with fractions behind it at this place, in milliseconds; the date before it is the caller's.
+std::optional<std::int64_t> clock_milliseconds(std::string_view text, std::size_t at) {
+  if (at + 8 > text.size() || text[at + 2] != ':' || text[at + 5] != ':') return std::nullopt;
+  const int hour = digits_at(text, at, 2), minute = digits_at(text, at + 3, 2), second = digits_at(text, at + 6, 2);
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) return std::nullopt;
+  std::int64_t milliseconds = ((hour * 60 + minute) * 60 + second) * std::int64_t{1000};
+  if (at + 9 < text.size() && (text[at + 8] == '.' || text[at + 8] == ',')) {
+    int scale = 100;
+    for (std::size_t i = at + 9; i < text.size() && digit(text[i]); ++i, scale /= 10) milliseconds += scale * (text[i] - '0');
+  }
+  return milliseconds;
+}
+
+// Times of lines that have no date that begins with its year.
+void read_other_times(std::string_view prefix, Line& line) {
+  constexpr std::size_t kClockBytes = 48;  // further in, a time of day is one that is told and not the line's
+  prefix = prefix.substr(0, kClockBytes);
+  for (std::size_t colon = prefix.find(':'); colon != std::string_view::npos; colon = prefix.find(':', colon + 1)) {
+    if (colon < 2) continue;
+    const std::size_t clock = colon - 2;
+    const auto milliseconds = clock_milliseconds(prefix, clock);
+    // "[00:10:00<00:20:00" is of a progress bar.
+    if (!milliseconds || (clock > 0 && (digit(prefix[clock - 1]) || prefix[clock - 1] == '<')) || prefix.substr(clock + 8).starts_with('<')) continue;
+    line.has_other_time = true;
+    if (clock < 11 || (prefix[clock - 1] != ' ' && prefix[clock - 1] != 'T') || prefix[clock - 9] != '/' || prefix[clock - 6] != '/') return;
+    const int month = digits_at(prefix, clock - 11, 2), day = digits_at(prefix, clock - 8, 2), year = digits_at(prefix, clock - 5, 4);
+    const auto date = calendar_milliseconds(year, month, day, 0, 0, 0, 0);
+    if (!date) return;
+    line.month_first = PrintedTime{*date + *milliseconds, std::nullopt};
+    line.is_month_first = day > 12;
+    return;
+  }
+}
+
+}  // namespace
+
 Line clean_line(std::string_view raw, std::string& buffer) {
   Line line;
   line.text = without_escapes(raw, buffer);
@@ -144,7 +183,31 @@ Line clean_line(std::string_view raw, std::string& buffer) {
     i += size > 4 ? size - 4 : 0;
   }
   line.rank = rank_of(prefix);
+  if (!line.time) read_other_times(prefix, line);
   return line;
+}
+
+std::string_view without_last_word(std::string_view text) {
+  const std::size_t blank = text.find_last_of(" \t");
+  return blank == std::string_view::npos ? std::string_view() : text.substr(0, blank);
+}
+
+std::string_view without_broken_figure(std::string_view text) {
+  constexpr std::string_view kOfNumbers = "0123456789.,eE+-";
+  const auto number_from = [&](std::size_t end) {
+    std::size_t from = end;
+    while (from > 0 && kOfNumbers.find(text[from - 1]) != std::string_view::npos) --from;
+    const std::string_view run = text.substr(from, end - from);
+    return run.find_first_of("0123456789") == std::string_view::npos ? end : from;
+  };
+  const std::size_t from = number_from(text.size());
+  if (from < text.size()) return text.substr(0, from);
+  // "12.5 m": of milliseconds, or of minutes.
+  std::size_t unit = text.size();
+  while (unit > 0 && ((text[unit - 1] >= 'a' && text[unit - 1] <= 'z') || (text[unit - 1] >= 'A' && text[unit - 1] <= 'Z') || text[unit - 1] == '/')) --unit;
+  const std::size_t behind = unit > 0 && text[unit - 1] == ' ' ? unit - 1 : unit;
+  if (unit == text.size() || parse_unit(text.substr(unit))) return text;
+  return text.substr(0, number_from(behind) < behind ? number_from(behind) : text.size());
 }
 
 std::optional<Recorded> recorded_line(std::string_view raw) {

@@ -21,7 +21,16 @@ struct Line {
   std::string_view text;  // without escape sequences
   std::optional<PrintedTime> time;
   std::optional<std::int64_t> rank;
+  // "10/22/2026 10:00:01" as month, day and year; only some formats are known to print it so, and where the day is above 12 it is no question.
+  std::optional<PrintedTime> month_first;
+  bool is_month_first = false;
+  bool has_other_time = false;  // a time of day without a date, or with one that has no year
 };
+
+// The text of a last line that has no end, up to the figure that it breaks off in; whole where that is none.
+std::string_view without_broken_figure(std::string_view text);
+// Without its last word, which may go on.
+std::string_view without_last_word(std::string_view text);
 
 // `buffer` keeps the text where sequences had to be taken out; the Line borrows from it or from `raw`.
 Line clean_line(std::string_view raw, std::string& buffer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace flopsight::training_logs {
 namespace {
@@ -31,11 +32,13 @@ void LineReader::start_at(SourceLine at) {
   tail_.clear();
   skipping_ = false;
   first_ = false;
+  line_begun_ = false;
   consumed_ = at.offset_bytes;
   newlines_ = at.line > 0 ? at.line - 1 : 0;
 }
 
 void LineReader::feed(std::string_view bytes) {
+  if (!bytes.empty()) line_begun_ = bytes.back() != '\n';
   while (!bytes.empty()) {
     if (skipping_) {
       const std::size_t end = line_end(bytes, 0);
@@ -75,10 +78,14 @@ void LineReader::feed(std::string_view bytes) {
 }
 
 void LineReader::finish() {
-  if (tail_.empty()) return;
-  block(tail_);
-  if (tail_.back() != '\n') ++newlines_;  // a last line without its end is a line
-  tail_.clear();
+  if (!tail_.empty()) {
+    is_broken_off_ = true;
+    block(tail_);
+    is_broken_off_ = false;
+    tail_.clear();
+  }
+  // A last line without its end is a line, and so are progress bars that nothing but carriage returns end.
+  if (std::exchange(line_begun_, false)) ++newlines_;
 }
 
 void LineReader::line(std::string_view text, std::size_t begin, std::size_t end) {

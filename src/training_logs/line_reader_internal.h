@@ -26,7 +26,13 @@ class LineReader {
   // The last line may have no end.
   void finish();
   // What was fed after the last end of a line was not.
-  void drop_tail() { tail_.clear(); }
+  void drop_tail() {
+    line_begun_ &= tail_.empty();
+    tail_.clear();
+  }
+
+  // The line at hand is the last of the text and has no end: a figure may be cut in its middle.
+  bool is_broken_off() const { return is_broken_off_; }
 
   std::uint64_t bytes() const { return consumed_ + tail_.size(); }
   std::uint64_t lines() const { return newlines_; }
@@ -44,6 +50,8 @@ class LineReader {
   std::vector<std::size_t> found_;
   bool skipping_ = false;     // the rest of a line that is too long
   bool first_ = true;
+  bool is_broken_off_ = false;
+  bool line_begun_ = false;   // something came since the last newline
   std::uint64_t consumed_ = 0;
   std::uint64_t newlines_ = 0;
   std::uint64_t cut_ = 0;

@@ -10,6 +10,16 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 1 << 20;  // kept of a text that may be a document, unless it begins like JSON
 
+// What every run prints alike.
+Settings settings_of_all(const std::vector<LoggedRun>& runs) {
+  Settings out = runs.front().settings;
+  std::erase_if(out, [&](const auto& setting) {
+    return !std::all_of(runs.begin(), runs.end(),
+                        [&](const LoggedRun& run) { return std::find(run.settings.begin(), run.settings.end(), setting) != run.settings.end(); });
+  });
+  return out;
+}
+
 }  // namespace
 
 Reader::Reader(Options options) : state_(std::make_unique<State>(std::move(options))) {}
@@ -111,11 +121,11 @@ Reported Reader::finish() {
   out.lines_total = state.lines.lines();
   out.lines_matched = state.matched;
   out.times_without_zone = state.times_without_zone;
-  out.settings = std::move(state.settings.front());
+  out.settings = out.runs.empty() ? std::move(state.settings.front()) : settings_of_all(out.runs);
   if (out.runs.empty()) tell_batches(out.steps, out.settings);
   out.format = state.format(main);
   state.say(out);
-  if (out.lines_matched == 0) out.nearest_miss = std::move(state.nearest);
+  if (out.format.empty()) out.nearest_miss = std::move(state.nearest);
   return out;
 }
 

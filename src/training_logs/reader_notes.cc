@@ -30,6 +30,11 @@ void Reader::State::say(Reported& out) const {
     notes.emplace_back("a rate printed as 0 is taken as not known");
   }
   if (times_without_zone > 0) notes.emplace_back("dates have no offset, and no time zone was given: steps have no time");
+  if (times_in_other_forms > 0) {
+    notes.emplace_back("times of " + std::to_string(times_in_other_forms) +
+                       " lines are in a form that is not read (no year, or day and month in an order that nothing tells): those steps have no time");
+  }
+  if (is_end_broken) notes.emplace_back("the last line has no end: what it breaks off in is left out");
   if (lines.cut() > 0) notes.push_back(std::to_string(lines.cut()) + " lines were longer than 64 KiB and cut");
   if (out.steps_dropped > 0) notes.emplace_back("too many steps to keep: the summary is over evenly thinned ones");
 }

@@ -21,6 +21,29 @@ constexpr Format kBar{"progress-bar", {}, {}, {}, false, false, nullptr, {}, tru
 constexpr std::string_view kPatterns = "patterns";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// Processes that time the same run differ by less.
+constexpr double kSameEndFactor = 1.05;
+
+bool is_same_end(const Step& one, const Step& other) {
+  return std::all_of(std::begin(kStepFigures), std::end(kStepFigures), [&](const auto figure) {
+    const std::optional<double>&a = one.*figure, &b = other.*figure;
+    return a.has_value() == b.has_value() && (!a || (*a <= *b * kSameEndFactor && *b <= *a * kSameEndFactor));
+  });
+}
+
+// The Trainer says at the end of a run how all of it was: what comes then is of another, unless it is the same end, or the rest of the same run, as
+// another process tells it.
+bool is_after_end(std::optional<Step>& told_end, const Extract& extract, const Line& line) {
+  if (told_end) {
+    if (line.rank && told_end->rank && *line.rank != *told_end->rank) return false;
+    if (extract.average && is_same_end(*told_end, extract.step)) return false;
+  }
+  const bool is_after = told_end.has_value();
+  told_end = extract.average ? std::optional<Step>(extract.step) : std::nullopt;
+  if (told_end) told_end->rank = line.rank;
+  return is_after;
+}
+
 }  // namespace
 
 Reader::State::State(Options given) : options(std::move(given)), lines([this](std::string_view text, SourceLine at) { line(text, at); }) {
@@ -33,7 +56,7 @@ Lines& Reader::State::lines_of(const Format& format) {
   for (Lines& known : series) {
     if (known.name == name) return known;
   }
-  series.push_back({std::string(name), format.beside, StepBook(options.peak_flops_per_second, options.warm_up_steps), false, {}, {}});
+  series.push_back({std::string(name), format.beside, StepBook(options.peak_flops_per_second, options.warm_up_steps), false, {}, {}, {}});
   if (in_the_middle) series.back().book.start_in_the_middle();
   return series.back();
 }
@@ -60,7 +83,7 @@ std::vector<Taken> Reader::State::take() {
 }
 
 void Reader::State::miss(int score, SourceLine at, std::string_view text, const std::string& why) {
-  if (matched > 0 || score <= miss_score) return;
+  if (!formats_seen.empty() || score <= miss_score) return;
   miss_score = score;
   nearest = NearestMiss{at.line, base::printable(text, 200), why};
 }
@@ -95,6 +118,7 @@ void Reader::State::found(const Format& format, Extract extract, const Line& lin
     ++known->lines;
   }
   if (silent) of.silent = extract.silent;
+  if (format.told_by_trainer && !context_only && is_after_end(of.told_end, extract, line)) begin_run({});
   if (silent || context_only || (extract.average && of.has_steps_of_its_own)) return;
   of.has_steps_of_its_own |= !extract.average;
   recent.clear();
@@ -102,16 +126,29 @@ void Reader::State::found(const Format& format, Extract extract, const Line& lin
   step.batch_samples = batch_beside(line.text);
   if (!step.rank) step.rank = line.rank;
   if (!step.peak_flops_per_second) step.peak_flops_per_second = peak;
-  if (!step.time && line.time) {
-    step.time = instant_of(*line.time, options.zone, last_time);
-    step.is_zone_assumed = step.time && !line.time->offset_seconds;
+  const bool month_first = line.month_first && (line.is_month_first || format.month_first);
+  if (const std::optional<PrintedTime>& printed = month_first ? line.month_first : line.time; !step.time && printed) {
+    step.time = instant_of(*printed, options.zone, last_time);
+    step.is_zone_assumed = step.time && !printed->offset_seconds;
     if (!step.time) ++times_without_zone;
+  } else if (!step.time && line.has_other_time) {
+    ++times_in_other_forms;
   }
   if (step.time) last_time = step.time;
   if (format.before_numbered && !step.step) {
     of.book.add_before(std::move(step));
   } else {
     of.book.add(std::move(step));
+  }
+}
+
+void Reader::State::begin_run(Settings known) {
+  settings.push_back(std::move(known));
+  for (Lines& one : series) {
+    if (one.book.empty()) continue;
+    one.book.begin_run();
+    one.has_steps_of_its_own = false;
+    one.run_starts.emplace_back(one.book.attempt(), settings.size() - 1);
   }
 }
 
@@ -125,12 +162,7 @@ bool Reader::State::printed(std::string_view text) {
     return !one.book.empty() && (one.run_starts.empty() || one.book.has_steps_since(one.run_starts.back().first));
   });
   if (has_steps && !context_only && is_of_another_run(settings.back(), of_line)) {
-    settings.push_back(recent);
-    for (Lines& one : series) {
-      if (one.book.empty()) continue;
-      one.book.begin_run();
-      one.run_starts.emplace_back(one.book.attempt(), settings.size() - 1);
-    }
+    begin_run(recent);
   }
   for (const auto& [name, value] : of_line) set(settings.back(), name, value);
   return any;
@@ -184,8 +216,13 @@ bool Reader::State::known_format(const Line& line, SourceLine at) {
 
 void Reader::State::row(std::string_view text, SourceLine at) {
   // Loggers write a row for each kind of metric: one without a figure of ours is not a mistake.
+  if (lines.is_broken_off()) {
+    const std::size_t last = text.rfind(',');
+    text = text.substr(0, last == std::string_view::npos ? 0 : last + 1);
+    is_end_broken = true;
+  }
   Extract extract = table.row(text);
-  if (extract.figures > 0 || extract.unparsable > 0) found(kCsv, std::move(extract), Line{text, {}, {}}, at);
+  if (extract.figures > 0 || extract.unparsable > 0) found(kCsv, std::move(extract), Line{text, {}, {}, {}}, at);
 }
 
 void Reader::State::line(std::string_view raw, SourceLine at) {
@@ -209,23 +246,35 @@ void Reader::State::line(std::string_view raw, SourceLine at) {
 void Reader::State::text_line(std::string_view raw, SourceLine at, const std::optional<PrintedTime>& recorded) {
   Line cleaned = clean_line(raw, buffer);
   if (recorded && (!cleaned.time || !cleaned.time->offset_seconds)) cleaned.time = recorded;
+  std::string_view whole_words = cleaned.text;
+  if (lines.is_broken_off() && !recorded) {
+    whole_words = without_last_word(cleaned.text);
+    const std::string_view whole = without_broken_figure(cleaned.text);
+    is_end_broken = whole.size() < cleaned.text.size();
+    cleaned.text = whole;
+  }
   const bool said = user_pattern(cleaned, at) || known_format(cleaned, at);
-  if (printed(cleaned.text) && !said) matches_line(at);
-  if (said || matched > 0) return;
+  // With a format that somebody names, a setting alone is no line of it.
+  if (printed(whole_words) && !said && options.format.empty()) matches_line(at);
+  if (said || !formats_seen.empty()) return;
+  tell_miss(at, cleaned.text);
+}
+
+// What a line has of those that say something, where none did yet.
+void Reader::State::tell_miss(SourceLine at, std::string_view text) {
+  const std::string lower = base::to_lower(text);
+  const std::span<const std::string_view> all = telling_words();
+  // The number of a step alone is what every program prints.
+  const auto told = std::find_if(all.begin(), all.end(), [&](std::string_view word) { return word != kStepWord && lower.find(word) != std::string::npos; });
+  if (told == all.end()) return;
   for (const Format& format : formats()) {
     for (const std::string_view word : format.all) {
-      if (word.size() > 3 && cleaned.text.find(word) != std::string_view::npos) {
-        miss(2, at, cleaned.text, "it has '" + std::string(word) + "' as lines of " + std::string(format.name) + " have, and not the rest of one");
+      if (word.size() > 3 && text.find(word) != std::string_view::npos) {
+        miss(2, at, text, "it has '" + std::string(word) + "' as lines of " + std::string(format.name) + " have, and not the rest of one");
       }
     }
   }
-  const std::string lower = base::to_lower(cleaned.text);
-  for (const std::string_view word : telling_words()) {
-    if (lower.find(word) != std::string::npos) {
-      miss(1, at, cleaned.text, "it speaks of '" + std::string(word) + "' in a wording that is not known; a pattern file can read it");
-      break;
-    }
-  }
+  miss(1, at, text, "it speaks of '" + std::string(*told) + "' in a wording that is not known; a pattern file can read it");
 }
 
 void Reader::State::document() {

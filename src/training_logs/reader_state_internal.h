@@ -29,6 +29,7 @@ struct Lines {
   bool has_steps_of_its_own = false;  // and not only averages over many, which would count them twice
   std::string_view silent;            // why lines of it had no figure
   std::vector<std::pair<std::uint32_t, std::size_t>> run_starts;
+  std::optional<Step> told_end;  // what the Trainer said at the end of a run, where nothing came since
 };
 
 struct Reader::State {
@@ -41,7 +42,10 @@ struct Reader::State {
   bool known_format(const Line& line, SourceLine at);
   void found(const Format& format, Extract extract, const Line& line, SourceLine at);
   bool printed(std::string_view text);
+  // What comes now is of another run, of which these settings are known.
+  void begin_run(Settings known);
   void miss(int score, SourceLine at, std::string_view text, const std::string& why);
+  void tell_miss(SourceLine at, std::string_view text);
   void document();
   Lines& lines_of(const Format& format);
   std::vector<Lines*> given();
@@ -70,11 +74,12 @@ struct Reader::State {
   std::string head;             // of a text that may be a document
   bool head_whole = true;
   bool several_runs = false;
+  bool is_end_broken = false;  // a figure or setting was left out, as the last line has no end
   bool context_only = false;
   bool in_the_middle = false;
   // A line that is drawn anew counts once, however many times it was.
   void matches_line(SourceLine at) { matched += std::exchange(last_matched, at.line) != at.line ? 1U : 0U; }
-  std::uint64_t last_matched = 0, matched = 0, of_validation = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0;
+  std::uint64_t last_matched = 0, matched = 0, of_validation = 0, unparsable = 0, unknown_unit = 0, times_without_zone = 0, times_in_other_forms = 0;
   std::string about_unit, about_number, buffer;
   Bars bars;
   int miss_score = 0;

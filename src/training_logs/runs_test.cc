@@ -147,5 +147,35 @@ TEST(TrainingLogRuns, a_library_beside_the_framework_gives_no_steps_of_its_own) 
   EXPECT_EQ(steps, 12U);
 }
 
+std::string trainer(double steps_per_second, std::string_view rank = "") {
+  return std::string(rank) + "{'loss': 1.5, 'learning_rate': 1e-05, 'epoch': 1.0}\n" + std::string(rank) + "{'train_runtime': 100.0, 'train_samples_per_second': " +
+         std::to_string(steps_per_second * 8) + ", 'train_steps_per_second': " + std::to_string(steps_per_second) + ", 'train_loss': 1.4, 'epoch': 3.0}\n";
+}
+
+TEST(TrainingLogRuns, what_comes_after_the_end_that_the_trainer_tells_is_another_run) {
+  const Reported got = read_log(trainer(10) + trainer(20));
+  EXPECT_TRUE(got.several_runs);
+  ASSERT_EQ(got.steps.size(), 2U);
+  EXPECT_NEAR(*got.steps[0].step_seconds, 0.1, 1e-6);
+  EXPECT_NEAR(*got.steps[1].step_seconds, 0.05, 1e-6);
+  EXPECT_FALSE(got.summary.step_seconds);
+}
+
+TEST(TrainingLogRuns, an_end_that_several_processes_tell_is_that_of_one_run) {
+  const std::string loss = "{'loss': 1.5, 'epoch': 1.0}\n";
+  const auto end = [](double rate) { return "{'train_runtime': 100.0, 'train_steps_per_second': " + std::to_string(rate) + ", 'epoch': 3.0}\n"; };
+  EXPECT_FALSE(read_log(loss + end(10) + end(10.1)).several_runs);
+  EXPECT_FALSE(read_log(trainer(10, "[rank0]: ") + trainer(10.1, "[rank1]: ")).several_runs);
+  EXPECT_TRUE(read_log(loss + end(10) + end(20)).several_runs);
+}
+
+TEST(TrainingLogRuns, the_settings_of_the_text_are_those_that_all_runs_print) {
+  const Reported got = read_log(sizes(32, 8) + "  seq_length ........... 4096\n" + megatron(1, 10, 1000) + "  seq_length ........... 4096\n" + sizes(64, 8) + megatron(1, 10, 1000));
+  ASSERT_EQ(got.runs.size(), 2U);
+  EXPECT_EQ(got.setting("layers"), nullptr);
+  ASSERT_NE(got.setting("sequence_length"), nullptr);
+  EXPECT_EQ(*got.setting("sequence_length"), "4096");
+}
+
 }  // namespace
 }  // namespace flopsight::training_logs

@@ -69,6 +69,13 @@ void figures(std::ostream& out, const std::optional<double>& mfu_ratio, const st
   if (step_seconds) table_line(out, "step", number(*step_seconds, "%.4g s"));
 }
 
+// What a run prints and not all of them do.
+void own_settings(std::ostream& out, const training_logs::LoggedRun& run, const Reported& of_all) {
+  for (const auto& [name, value] : run.settings) {
+    if (of_all.setting(name) == nullptr) table_line(out, "printed", name + " " + value);
+  }
+}
+
 void table(std::ostream& out, const std::string& path, const Reported& reported) {
   out << base::printable(path) << '\n';
   table_line(out, "format", reported.format.empty() ? "nothing matched" : reported.runs.empty() ? reported.format : "several runs");
@@ -81,6 +88,9 @@ void table(std::ostream& out, const std::string& path, const Reported& reported)
     for (const Step& step : reported.steps) {
       out << "  " << base::printable(step.label) << '\n';
       figures(out, step.mfu_ratio, step.flops_per_second_per_gpu, step.tokens_per_second_per_gpu, step.step_seconds);
+      for (const training_logs::LoggedRun& run : reported.runs) {
+        if (run.label == step.label) own_settings(out, run, reported);
+      }
     }
   } else if (reported.steps_total > 0) {
     const Summary& summary = reported.summary;
@@ -197,7 +207,7 @@ int run_logs(const LogsArguments& arguments, const Env& env) {
   for (const std::string& path : arguments.files) {
     const base::Result<Reported> reported = read_log_file(path, *options);
     if (!reported.ok()) return fail(env, "logs", reported.error());
-    if (reported->lines_matched == 0) {
+    if (reported->format.empty()) {
       all_matched = false;
       std::string nothing = base::printable(path) + ": nothing matched in " + std::to_string(reported->lines_total) + " lines";
       if (reported->nearest_miss) nothing += "; nearest: line " + std::to_string(reported->nearest_miss->line) + ", " + reported->nearest_miss->why;

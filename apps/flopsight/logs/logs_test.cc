@@ -107,5 +107,27 @@ TEST(Logs, utf16_is_said) {
   EXPECT_NE(answer.err.find("a.log: UTF-16, expected UTF-8"), std::string::npos) << answer.err;
 }
 
+TEST(Logs, a_format_that_somebody_names_and_no_line_has_is_said) {
+  const TempFolder folder;
+  const std::string titan = folder.write("titan.log", "[titan] Peak FLOPS used for computing MFU: 9.890e+14\n" + log_text());
+  const Answer answer = run_program({"logs", "--log-format", "megatron", titan});
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_NE(answer.err.find("nothing matched"), std::string::npos) << answer.err;
+  EXPECT_EQ(run_program({"logs", titan}).exit_code, 0);
+}
+
+TEST(Logs, each_of_several_runs_has_its_own_settings) {
+  const TempFolder folder;
+  std::string text;
+  for (const char* gpus : {"64", "256"}) {
+    text += "using world size: " + std::string(gpus) + ", data-parallel size: 1\n";
+    for (int step = 1; step <= 10; ++step) text += " iteration " + std::to_string(step) + "/ 100 | elapsed time per iteration (ms): 1000.0 | global batch size: 128 |\n";
+  }
+  const Answer answer = run_program({"logs", folder.write("a.log", text)});
+  const std::size_t first = answer.out.find("world_size 64"), second = answer.out.find("megatron 2\n"), third = answer.out.find("world_size 256");
+  EXPECT_TRUE(first < second && second < third && third != std::string::npos) << answer.out;
+  EXPECT_EQ(answer.out.find("world_size", third + 1), std::string::npos) << answer.out;
+}
+
 }  // namespace
 }  // namespace flopsight::app
