@@ -19,14 +19,17 @@ constexpr Field kMegatron[] = {
     // Primus prints both where "compute" is the time of kernels only: the wall clock's figure is the one meant here.
     {"throughput per GPU", kFlopsPerGpu, ""},
     {"compute per GPU", kFlopsPerGpu, ""},
+    {"approx flops per GPU", kFlopsPerGpu, ""},  // GPT-NeoX
     {"TFLOPs", kFlopsPerGpu, "TFLOP/s/GPU"},  // Megatron-DeepSpeed, per GPU by its source
     {"tokens per GPU", kTokensPerGpu, ""},
     {"tokens/s/GPU inst/harmonic mean", kTokensPerGpu, "tokens/s/GPU"},
     {"tokens per gpu per second (tgs)", kTokensPerGpu, "tokens/s/GPU"},  // Megatron-DeepSpeed of DeepSpeed
     {"samples per second", kSamples, "samples/s"},
+    {"samples/sec", kSamples, "samples/s"},  // GPT-NeoX
     {"MFU", kMfu, ""},
     {"mfu", kMfu, ""},
     {"lm loss", kLoss, "number"},
+    {"lm_loss", kLoss, "number"},
 };
 
 constexpr Words kBridgeAll[] = {"Step Time", "GPU utilization"};
@@ -129,7 +132,8 @@ constexpr Field kHf[] = {
     {"train_loss", kLoss, "number"},
     {"mfu", kMfu, ""},
     {"MFU", kMfu, ""},
-    {"tokens_per_second_per_gpu", kTokensPerGpu, "tokens/s/GPU"},  // Axolotl
+    {"tokens_per_second_per_gpu", kTokensPerGpu, "tokens/s/GPU"},  // Axolotl, older and newer
+    {"tokens/train_per_sec_per_gpu", kTokensPerGpu, "tokens/s/GPU"},
     {"train_tokens_per_second", kTokensPerGpu, "tokens/s/device"},  // per device by the Trainer's documentation
     {"train_speed(iter/s)", kBatchRate, "it/s"},                    // ms-swift
     {"train_speed(s/it)", kBatchRate, "s/it"},
@@ -202,6 +206,50 @@ constexpr Field kNanotron[] = {
     {"lm_loss", kLoss, "number"},
 };
 
+// fms-fsdp, a line for each figure.
+constexpr Words kFmsAny[] = {"current token per gpu per sec:", "current step time:"};
+constexpr Field kFms[] = {
+    {"step", kStep, "number"},
+    {"current step time", kStepTime, "s"},
+    {"current token per gpu per sec", kTokensPerGpu, "tokens/s/GPU"},
+};
+
+// "step: 100" and nothing else but what a launcher puts before it: too common a word for less.
+bool fms_head(std::string_view text) {
+  constexpr std::string_view kStepIs = "step: ";
+  const std::size_t at = text.find(kStepIs);
+  if (at == std::string_view::npos || (at > 0 && text.substr(0, at).find_first_not_of("[]: 0123456789rankdefult") != std::string_view::npos)) return false;
+  const std::string_view number = text.substr(at + kStepIs.size());
+  return !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// DeepSpeed's pipeline engine.
+constexpr Words kPipelineAll[] = {"iter time (s):", "samples/sec:"};
+constexpr Field kPipeline[] = {
+    {"steps", kStep, "number"},
+    {"step", kStep, "number"},
+    {"iter time", kStepTime, ""},
+    {"samples/sec", kSamples, "samples/s"},
+    {"loss", kLoss, "number"},
+};
+
+// InternEvo and InternLM; per GPU by their sources.
+constexpr Words kInternAll[] = {"tflops=", "tgs (tokens/gpu/second)="};
+constexpr Field kIntern[] = {
+    {"step", kStep, "number"},
+    {"tflops", kFlopsPerGpu, "TFLOP/s/GPU"},
+    {"tgs (tokens/gpu/second)", kTokensPerGpu, "tokens/s/GPU"},
+    {"loss", kLoss, "number"},
+};
+
+// The evaluator of ColossalAI's examples, an average over the steps so far.
+constexpr Words kColossalAll[] = {"TFLOPS per GPU by Megatron:"};
+constexpr Field kColossal[] = {
+    {"TFLOPS per GPU by Megatron", kFlopsPerGpu, "TFLOP/s/GPU"},
+    {"tokens_per_second_per_device", kTokensPerGpu, "tokens/s/GPU"},
+    {"loss", kLoss, "number"},
+};
+
 // nanochat prints its MFU in percent, with or without the sign.
 constexpr Words kNanochatAll[] = {"step ", "dt:", "tok/sec:"};
 constexpr Field kNanochat[] = {
@@ -215,6 +263,7 @@ constexpr Field kNanochat[] = {
 
 constexpr std::string_view kVerlNote =
     "verl's MFU is that of the update of the actor alone, time and tokens are of the whole step, with generation";
+constexpr std::string_view kColossalNote = "ColossalAI's rate is by Megatron's formula, with recomputation where it is on, averaged over the steps so far";
 constexpr std::string_view kLitgptNote = "LitGPT writes its MFU to its logger (metrics.csv), not to the console";
 
 constexpr Format kFormats[] = {
@@ -222,7 +271,7 @@ constexpr Format kFormats[] = {
     {"megatron-bridge", kBridgeAll, {}, kBridge, false, true, nullptr, "megatron"},
     {"megatron", kMegatronAll, {}, kMegatron},
     {"megatron-progress", kProgressAll, {}, kProgress, false, false, nullptr, "megatron"},
-    {"nanotron", kNanotronAll, {}, kNanotron},
+    {"nanotron", kNanotronAll, {}, kNanotron, false, false, nullptr, {}, false, {}, false, true},
     {"torchtitan", kTorchtitanAll, {}, kTorchtitan},
     {"torchtune", kTorchtuneAll, {}, kTorchtune},
     {"verl", kVerlAll, kVerlAny, kVerl, false, false, nullptr, {}, false, kVerlNote},
@@ -232,6 +281,10 @@ constexpr Format kFormats[] = {
     {"maxtext", kMaxtextAll, {}, kMaxtext},
     {"hf-trainer", kHfAll, kHfAny, kHf, false, false, hf_trainer, {}, false, {}, true},
     {"deepspeed", kDeepspeedAll, {}, kDeepspeed, false, false, nullptr, {}, true},
+    {"deepspeed-pipeline", kPipelineAll, {}, kPipeline, false, false, nullptr, {}, true},
+    {"internevo", kInternAll, {}, kIntern},
+    {"colossalai", kColossalAll, {}, kColossal, false, false, nullptr, {}, false, kColossalNote},
+    {"fms-fsdp", {}, kFmsAny, kFms, true, false, nullptr, {}, false, {}, false, false, fms_head},
     {"deepspeed-flops-profiler", {}, kProfilerAny, kProfiler, true, false, nullptr, {}, true},
     {"composer", {}, kComposerAny, kComposer, true},
     {"olmo-core", {}, kOlmoAny, kOlmo, true},
@@ -264,6 +317,8 @@ constexpr std::string_view kWords[] = {
     // Of the Trainer, LitGPT, verl, OLMo, torchtune, nanochat and nanoGPT.
     "'epoch':", "iter time:", "timing_s/", "perf/", "[step=", "train/ce loss=", "tokens_per_second", "throughput/device/",
     "tok/sec:", "tokens per iteration will be:",
+    // Of fms-fsdp, DeepSpeed's pipeline engine and InternEvo.
+    "current step time:", "current token per gpu per sec:", kStepWord, "iter time (s):", "tgs (tokens/gpu/second)=",
 };
 
 }  // namespace

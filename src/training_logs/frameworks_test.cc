@@ -176,5 +176,72 @@ TEST(TrainingLogFrameworks, tokens_per_iteration_of_nanogpt_are_a_setting) {
   EXPECT_EQ(*got.setting("tokens_per_step"), "491520");
 }
 
+TEST(Frameworks, gpt_neox) {
+  const Reported got = read_log(
+      "samples/sec: 42.1 | iteration       10/  143000 | elapsed time per iteration (ms): 24321.3 | learning rate: 9.600E-05 | approx flops per GPU: 56.7TFLOPS | "
+      "lm_loss: 7.100000E+00 | number of skipped iterations:   0 | number of nan iterations:   0 |\n");
+  ASSERT_EQ(got.steps.size(), 1U);
+  EXPECT_EQ(got.steps[0].step, 10);
+  EXPECT_DOUBLE_EQ(*got.steps[0].flops_per_second_per_gpu, 56.7e12);
+  EXPECT_DOUBLE_EQ(*got.steps[0].samples_per_second, 42.1);
+  EXPECT_DOUBLE_EQ(got.steps[0].loss->value, 7.1);
+}
+
+TEST(Frameworks, axolotl_under_its_newer_name) {
+  const Reported got = read_log(
+      "{'loss': '1.2', 'grad_norm': '0.5', 'ppl': '3.3', 'memory/max_active (GiB)': '30.1', 'tokens/train_per_sec_per_gpu': '4096.5', 'tokens/total': 1024, "
+      "'tokens/trainable': 512, 'epoch': '0.1'}\n");
+  ASSERT_EQ(got.steps.size(), 1U);
+  EXPECT_DOUBLE_EQ(*got.steps[0].tokens_per_second_per_gpu, 4096.5);
+  EXPECT_TRUE(got.notes.empty());
+}
+
+TEST(Frameworks, fms_fsdp_prints_a_block) {
+  std::string text;
+  for (const char* step : {"100", "200"}) {
+    text += "step: " + std::string(step) + "\nloss: 3.2\nLR: 0.0003\ncurrent step time: 2.5\noverall step time: 9.0\ncurrent token per gpu per sec: 3276\n"
+            "overall token per gpu per sec: 900\n";
+  }
+  const Reported got = read_log(text);
+  EXPECT_EQ(got.format, "fms-fsdp");
+  ASSERT_EQ(got.steps.size(), 2U);
+  EXPECT_EQ(got.steps[1].step, 200);
+  EXPECT_DOUBLE_EQ(*got.steps[1].step_seconds, 2.5);
+  EXPECT_DOUBLE_EQ(*got.steps[1].tokens_per_second_per_gpu, 3276);
+  EXPECT_TRUE(read_log("step: 100\nmy step: 5 of 6\n").format.empty());
+}
+
+TEST(Frameworks, deepspeed_pipeline) {
+  const Reported got = read_log("steps: 10 loss: 8.1000 iter time (s): 1.250 samples/sec: 20.400\n");
+  EXPECT_EQ(got.format, "deepspeed-pipeline");
+  ASSERT_EQ(got.steps.size(), 1U);
+  EXPECT_EQ(got.steps[0].step, 10);
+  EXPECT_DOUBLE_EQ(*got.steps[0].step_seconds, 1.25);
+  EXPECT_DOUBLE_EQ(*got.steps[0].samples_per_second, 20.4);
+}
+
+TEST(Frameworks, internevo) {
+  for (const char* line : {
+           "2023-07-07 12:29:01,636\tINFO train.py:323 in record_current_batch_training_metrics -- tflops=189.83371103277346,step=1,loss=11.613704681396484,"
+           "tgs (tokens/gpu/second)=4274.45,lr=6.000000000000001e-07,loss_scale=65536.0,num_samples_in_batch=16,fwd_bwd_time=3.7\n",
+           "2024-03-27 17:03:42,047 INFO training_internlm.py:599 in record_current_batch_training_metrics -- tflops=189.83371103277346 step=1 loss=0.0053 "
+           "tgs (tokens/gpu/second)=4274.45 tgs/last_tgs_1=3345.74 tgs/tgs_all=2958.36 lr=1e-05\n",
+       }) {
+    const Reported got = read_log(line);
+    EXPECT_EQ(got.format, "internevo");
+    ASSERT_EQ(got.steps.size(), 1U);
+    EXPECT_EQ(got.steps[0].step, 1);
+    EXPECT_NEAR(*got.steps[0].flops_per_second_per_gpu, 189.8337e12, 1e8);
+    EXPECT_DOUBLE_EQ(*got.steps[0].tokens_per_second_per_gpu, 4274.45);
+  }
+}
+
+TEST(Frameworks, colossalai) {
+  const Reported got = read_log("Throughput: 12.30 samples/sec, TFLOPS per GPU by Megatron: 201.50, TFLOPS per GPU: 151.10\n");
+  EXPECT_EQ(got.format, "colossalai");
+  ASSERT_EQ(got.steps.size(), 1U);
+  EXPECT_DOUBLE_EQ(*got.steps[0].flops_per_second_per_gpu, 201.5e12);
+}
+
 }  // namespace
 }  // namespace flopsight::training_logs
