@@ -32,6 +32,8 @@ constexpr Name kArguments[] = {
     {"moe_ffn_hidden_size", "moe_ffn_hidden_size"},
     {"num_attention_heads", "attention_heads"},
     {"num_query_groups", "query_groups"},
+    {"group_query_attention", "grouped_queries"},
+    {"mtp_num_layers", "prediction_steps"},
     {"kv_channels", "head_size"},
     {"num_experts", "experts"},
     {"moe_router_topk", "experts_per_token"},

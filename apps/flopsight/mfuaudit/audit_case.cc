@@ -100,19 +100,46 @@ void take_settings(const AuditArguments& a, const Reported& log, const Rates& ra
   if (const std::string* printed = log.setting("recompute"); !run.recompute && printed != nullptr) run.recompute = audit::parse_recompute(*printed);
 }
 
+// How many steps of multi-token prediction the log says are trained; Megatron prints None for none.
+std::optional<std::uint64_t> logged_prediction_steps(const Reported& log) {
+  const std::string* text = log.setting("prediction_steps");
+  if (text == nullptr) return std::nullopt;
+  return *text == "None" || *text == "0" ? 0 : setting(log, "prediction_steps");
+}
+
+void take_prediction_steps(const AuditArguments& a, const Reported& log, AuditCase& out) {
+  take("multi-token prediction steps", a.prediction_steps, logged_prediction_steps(log), out, out.run.prediction_steps);
+  if (out.run.model.prediction_steps > 0 || out.run.prediction_steps.value_or(0) == 0) return;
+  out.run.contradictions.push_back("a configuration of the model that the log is of: the log prints " + std::to_string(*out.run.prediction_steps) +
+                                   " steps of multi-token prediction, the configuration has none");
+}
+
+// Of as many keys and values as the log prints. Megatron prints a number also where it uses none, which group_query_attention says.
+std::optional<std::uint64_t> logged_kv_heads(const Reported& log) {
+  const std::string* grouped = log.setting("grouped_queries");
+  return setting(log, grouped != nullptr && *grouped == "False" ? "attention_heads" : "query_groups");
+}
+
+bool has_latent_attention(const flops::Model& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(), [](const flops::Layer& layer) { return layer.attention && layer.attention->latent_dim > 0; });
+}
+
 // A log of another model than the configuration makes every comparison wrong.
 void check_model(const Reported& log, AuditCase& out) {
   const flops::Shape& shape = out.run.model.shape;
-  const auto check = [&](std::string_view name, const char* what, std::uint64_t ours) {
-    const auto printed = setting(log, name);
+  const auto check_value = [&](const std::optional<std::uint64_t>& printed, const char* what, std::uint64_t ours) {
     if (!printed || ours == 0 || *printed == ours) return;
     out.run.contradictions.push_back("a configuration of the model that the log is of: the log prints " + std::to_string(*printed) + " " + what +
                                      ", the configuration has " + std::to_string(ours));
   };
+  const auto check = [&](std::string_view name, const char* what, std::uint64_t ours) { check_value(setting(log, name), what, ours); };
   check("layers", "layers", shape.blocks);
   check("hidden_size", "hidden_size", shape.hidden_size);
   check("attention_heads", "attention heads", shape.heads);
   check("experts", "experts", flops::routed_experts(out.run.model));
+  // Megatron prints a top-k also of a model without experts.
+  if (setting(log, "experts")) check("experts_per_token", "experts of a token", flops::routed_experts_of_token(out.run.model));
+  if (!has_latent_attention(out.run.model)) check_value(logged_kv_heads(log), "heads of keys and values", shape.kv_heads);
 }
 
 // One run of a document with several.
@@ -307,7 +334,6 @@ Status read_model(const AuditArguments& a, AuditCase& out) {
   if (a.prediction_steps.value_or(0) > 0 && out.run.model.prediction_steps == 0) {
     return Error{ErrorCode::kInvalid, "--mtp " + std::to_string(*a.prediction_steps) + ": the configuration has no multi-token prediction layers"};
   }
-  out.run.prediction_steps = a.prediction_steps;
   if (a.adapter_rank == 0) return {};
   FLOPSIGHT_ASSIGN_OR_RETURN(out.run.model, flops::with_adapters(out.run.model, {a.adapter_rank, a.adapter_targets}));
   out.run.has_adapters = true;
@@ -330,6 +356,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
   if (!a.logs.empty()) FLOPSIGHT_RETURN_IF_ERROR(read_logs(a, out, settings, rates));
   std::optional<std::uint64_t> global_batch;
   take_settings(a, settings, rates, out, global_batch);
+  take_prediction_steps(a, settings, out);
   check_model(settings, out);
   if (!a.store_path.empty()) FLOPSIGHT_RETURN_IF_ERROR(read_store(a, env, out));
   if (a.mfu_ratio) out.claim.mfu_ratio = a.mfu_ratio;

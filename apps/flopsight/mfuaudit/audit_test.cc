@@ -314,5 +314,44 @@ TEST(AuditCommand, a_label_for_a_log_that_has_none_is_said) {
   EXPECT_NE(answer.err.find("--run nope was given, and it has one run, without a label; expected no --run"), std::string::npos) << answer.err;
 }
 
+// Steps of 1,000 tokens a second and GPU at the rate that so many FLOPs of a token make.
+std::string steps_with(const std::string& settings, double flops_per_token) {
+  std::string out = settings;
+  for (int step = 1; step <= 10; ++step) {
+    out += " iteration " + std::to_string(step) + "/ 100 | elapsed time per iteration (ms): 1000.0 | throughput per GPU (TFLOP/s/GPU): " +
+           std::to_string(flops_per_token * 1000 / 1e12) + " | tokens/s/GPU inst/harmonic mean: 1000.0/1000.0 |\n";
+  }
+  return out;
+}
+
+TEST(AuditCommand, steps_of_multi_token_prediction_are_those_that_the_log_prints) {
+  const TempFolder folder;
+  const std::string v3 = config("deepseek-ai--DeepSeek-V3");
+  const auto audit = [&](const std::string& settings, double flops_per_token, int exit_code) {
+    return audit_of({"--config", v3, "--precision", "bf16", "--seq-len", "4096", "--recompute", "none", "--log", folder.write("a.log", steps_with(settings, flops_per_token))}, exit_code);
+  };
+  const double without = number(audit("  mtp_num_layers ........... None\n", 2.4e11, 1), "recomputed.flops_per_token_train");
+  ASSERT_GT(without, 1e11);
+  const auto ignored = audit("  mtp_num_layers ........... 1\n", without, 1);
+  EXPECT_EQ(text(ignored, "hypotheses.0.id"), "mtp_ignored");
+  EXPECT_GT(number(ignored, "recomputed.flops_per_token_train"), without * 1.01);
+  const auto none = audit("  mtp_num_layers ........... None\n", without * 1.04, 1);
+  EXPECT_FALSE(says(none, "assumptions", "multi-token prediction with"));
+  EXPECT_NEAR(number(none, "recomputed.flops_per_token_train"), without, without * 1e-9);
+}
+
+TEST(AuditCommand, a_log_of_other_experts_of_a_token_or_heads_of_keys_is_not_compared) {
+  const TempFolder folder;
+  const auto audit = [&](const char* model, const std::string& settings) {
+    return audit_of({"--config", config(model), "--precision", "bf16", "--seq-len", "4096", "--recompute", "none", "--log", folder.write("a.log", steps_with(settings, 4e10))}, 0);
+  };
+  const auto top_k = audit("deepseek-ai--DeepSeek-V3", "  num_experts ........... 256\n  moe_router_topk ........... 1\n");
+  EXPECT_EQ(text(top_k, "verdict"), "undecided");
+  EXPECT_TRUE(says(top_k, "missing", "the log prints 1 experts of a token, the configuration has 8"));
+  const auto groups = audit("made--Llama-3-8B", "  num_attention_heads ........... 32\n  group_query_attention ........... False\n  num_query_groups ........... 1\n");
+  EXPECT_EQ(text(groups, "verdict"), "undecided");
+  EXPECT_TRUE(says(groups, "missing", "the log prints 32 heads of keys and values, the configuration has 8"));
+}
+
 }  // namespace
 }  // namespace flopsight::app
