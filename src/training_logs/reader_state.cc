@@ -268,6 +268,10 @@ void Reader::State::tell_miss(SourceLine at, std::string_view text) {
   const auto told = std::find_if(all.begin(), all.end(), [&](std::string_view word) { return word != kStepWord && lower.find(word) != std::string::npos; });
   if (told == all.end()) return;
   for (const Format& format : formats()) {
+    if (!options.format.empty() && format.name != options.format) {
+      if (matches(format, text)) miss(2, at, text, "a line of " + std::string(format.name) + ", and those of " + options.format + " were asked for");
+      continue;
+    }
     for (const std::string_view word : format.all) {
       if (word.size() > 3 && text.find(word) != std::string_view::npos) {
         miss(2, at, text, "it has '" + std::string(word) + "' as lines of " + std::string(format.name) + " have, and not the rest of one");

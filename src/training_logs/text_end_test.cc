@@ -58,7 +58,8 @@ TEST(TextEnd, a_setting_is_no_line_of_a_format_that_was_asked_for) {
   const Reported got = read_log("[titan] Peak FLOPS used for computing MFU: 9.890e+14\n[titan] step: 1  loss: 5.1  tps: 7,000  mfu: 30.00%\n", options);
   EXPECT_EQ(got.lines_matched, 0U);
   EXPECT_TRUE(got.format.empty());
-  EXPECT_TRUE(got.nearest_miss);
+  ASSERT_TRUE(got.nearest_miss);
+  EXPECT_EQ(got.nearest_miss->why, "a line of torchtitan, and those of megatron were asked for");
 }
 
 }  // namespace
