@@ -79,7 +79,8 @@ std::vector<MaskOfBlock> window_everywhere(Keys& keys, std::uint64_t blocks) {
 void read_llama(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
-  keys.known({"hidden_act"});
+  keys.known({"hidden_act", "max_sequence_length"});
+  keys.one_of("activation", "swiglu", {"swiglu", "silu"});  // Falcon 3's second word for the gate
   Dense d;
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
   d.bias_mlp = keys.flag_or("mlp_bias", false);
@@ -177,6 +178,7 @@ void read_ernie4_5(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {0, true});
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
+  if (keys.number_or("compression_ratio", 1, 0, 1000) != 1) keys.wrong("compression_ratio", "1");
   Dense d;
   d.bias_qkv = d.bias_out = d.bias_mlp = keys.flag_or("use_bias", false);
   add_blocks(builder, d, same_masks(builder.model.shape.blocks));
@@ -229,6 +231,7 @@ void read_qwen3(Keys& keys, Builder& builder) {
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
   keys.off({"mlp_bias"});
+  qwen3_words(keys);
   Dense d;
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
   d.query_key_norm = Dense::QueryKeyNorm::kHead;
@@ -332,6 +335,7 @@ void read_nemotron(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
   keys.known({"hidden_act"});
+  keys.same("kv_channels", "head_dim", builder.model.shape.head_dim);
   Dense d;
   d.gated = false;
   d.vectors_each = 2;

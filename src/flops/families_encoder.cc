@@ -123,7 +123,7 @@ void read_bart(Keys& keys, Builder& builder) {
   both.decoder = side("decoder");
   keys.known({"activation_function", "is_encoder_decoder", "num_hidden_layers", "encoder_layerdrop", "decoder_layerdrop", "normalize_before",
               "normalize_embedding", "add_bias_logits", "add_final_layer_norm", "static_position_embeddings", "force_bos_token_to_be_generated",
-              "classif_dropout", "extra_pos_embeddings", "save_step"});
+              "classif_dropout", "extra_pos_embeddings", "save_step", "replacing_rate"});
   for (const char* key : {"normalize_before", "add_final_layer_norm", "static_position_embeddings"}) {
     if (keys.flag_or(key, false)) keys.wrong(key, "false");
   }

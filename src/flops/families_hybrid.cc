@@ -273,6 +273,7 @@ void read_mamba2(Keys& keys, Builder& builder) {
   m.norms = {1, s.hidden_size};
   if (m.heads * m.head_dim != keys.count_or("expand", 2) * s.hidden_size) keys.wrong("num_heads", "expand * hidden_size / head_dim");
   check_mamba_spellings(keys, s, "num_heads * head_dim", m.heads * m.head_dim);
+  keys.same("intermediate_size", "expand * hidden_size", m.heads * m.head_dim);
   add_embedding(builder);
   for (std::uint64_t i = 0; i < s.blocks; ++i) builder.add(mamba2_layer(m));
   add_head(builder);

@@ -101,6 +101,7 @@ void read_falcon(Keys& keys, Builder& builder) {
   s.intermediate_size = keys.count_or("ffn_hidden_size", 4 * s.hidden_size);
   s.tied = keys.flag_or("tie_word_embeddings", true);
   keys.known({"activation", "alibi", "apply_residual_connection_post_layernorm", "num_kv_heads", "n_head_kv"});
+  if (keys.has("ff_factor")) keys.same("ff_factor", "ffn_hidden_size / hidden_size", s.intermediate_size / s.hidden_size);
   const bool is_new = keys.flag_or("new_decoder_architecture", false);
   const bool one_head = keys.flag_or("multi_query", true);
   const bool parallel = keys.flag_or("parallel_attn", true);

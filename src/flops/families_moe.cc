@@ -44,6 +44,7 @@ void read_qwen_moe(Keys& keys, Builder& builder, bool shared, bool third) {
     moe.shared_gate = true;
   }
   const bool bias = keys.flag_or("attention_bias", false);
+  if (third) qwen3_words(keys);
   const std::vector<bool> sparse = qwen_sparse_blocks(keys, s.blocks);
   if (s.intermediate_size == 0 && std::find(sparse.begin(), sparse.end(), false) != sparse.end()) keys.count("intermediate_size");
   add_embedding(builder);

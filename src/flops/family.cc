@@ -136,6 +136,11 @@ void read_gpt_sizes(Keys& keys, Shape& shape, bool tied) {
   keys.known({"activation_function", "n_ctx", "reorder_and_upcast_attn"});
 }
 
+void qwen3_words(Keys& keys) {
+  keys.off({"qkv_bias"});
+  if (!keys.flag_or("use_qk_norm", true)) keys.wrong("use_qk_norm", "true");
+}
+
 void check_top_k(Keys& keys, std::string_view key, const MoeShape& moe, std::string_view experts) {
   if (moe.top_k > moe.experts) keys.wrong(key, "at most " + std::string(experts) + " " + std::to_string(moe.experts));
 }

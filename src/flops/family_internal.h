@@ -64,6 +64,9 @@ void split_width(Keys& keys, std::string_view heads_key, Shape& shape);
 // GPT-2's names of the sizes, and its keys that change nothing; `tied` where tie_word_embeddings is missing.
 void read_gpt_sizes(Keys& keys, Shape& shape, bool tied);
 
+// What some configurations of Qwen 3 say besides: it has no biases of queries, keys and values alone, and always norms of queries and keys.
+void qwen3_words(Keys& keys);
+
 // No token goes to more experts than there are; `experts` is how the message calls their number, as the key of it.
 void check_top_k(Keys& keys, std::string_view key, const MoeShape& moe, std::string_view experts = "the number of experts,");
 
