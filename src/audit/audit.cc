@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "audit/auditor_internal.h"
 #include "audit/peaks.h"
@@ -11,7 +12,6 @@
 namespace flopsight::audit {
 namespace {
 
-constexpr std::uint64_t kPredictionStepsTried = 2;
 constexpr double kTokensBand = 0.01;  // figures of a log are medians of rounded values
 
 void append(std::vector<Hypothesis>& to, const std::vector<Hypothesis>& from) { to.insert(to.end(), from.begin(), from.end()); }
@@ -41,70 +41,31 @@ std::string_view verdict_name(Verdict verdict) {
   return "undecided";
 }
 
-// Training may leave prediction modules out or run some steps of them; where nobody said, a claimed count tells: by itself, or with
-// a mistake that explains the rest.
-void Auditor::choose_prediction_steps() {
-  const std::uint64_t stored = run.model.prediction_steps;
-  if (run.prediction_steps || stored == 0) return;
-  const auto claimed = claimed_flops_per_token(claim);
-  struct Tried {
-    std::uint64_t steps;
-    double flops_per_token;
-    std::vector<Ranked> kept;
-  };
-  std::vector<Tried> tried;
-  std::optional<std::uint64_t> agreeing;
-  for (std::uint64_t steps = 0; claimed && run.sequence_tokens && !agreeing && steps <= std::max(kPredictionStepsTried, stored); ++steps) {
-    run.prediction_steps = steps;
-    tried.push_back({steps, audit::flops_per_token(run), {}});
-    const double ratio = *claimed / tried.back().flops_per_token;
-    if (agrees(ratio, kLogAgrees)) agreeing = steps;
-    explain_flops(ratio, tried.back().kept);
-    std::erase_if(tried.back().kept, [](const Ranked& r) { return r.hypothesis.ids.size() > 1; });
-  }
-  std::uint64_t chosen = agreeing.value_or(0);
-  if (!agreeing) {
-    const auto closer = [](const Tried& a, const Tried& b) {
-      return !a.kept.empty() && (b.kept.empty() || a.kept.front().distance_ratio < b.kept.front().distance_ratio);
-    };
-    std::stable_sort(tried.begin(), tried.end(), closer);
-    if (!tried.empty()) chosen = tried.front().steps;
-    // Told beside the mistakes that explain the rest with the chosen number: their ratios to its count.
-    for (std::size_t i = 1; i < tried.size(); ++i) {
-      for (Ranked& ranked : tried[i].kept) {
-        const double scale = tried[i].flops_per_token / tried.front().flops_per_token;
-        ranked.hypothesis.ratio *= scale;
-        ranked.observed_ratio *= scale;
-        ranked.hypothesis.explanation += " (with " + std::to_string(tried[i].steps) + " steps of multi-token prediction)";
-        other_steps.push_back(std::move(ranked));
-      }
-    }
-  }
-  run.prediction_steps = chosen;
-  if (chosen > 0) {
-    out.assumptions.push_back("multi-token prediction with " + std::to_string(chosen) + " step" + (chosen > 1 ? "s" : "") +
-                              " is trained: the claimed FLOPs of a token fit that best; --mtp says otherwise");
-  } else {
-    out.assumptions.emplace_back("multi-token prediction is not trained; --mtp says otherwise");
-  }
-}
-
-// Exactly, or as far as frameworks' conventions for small parts differ.
 void Auditor::explain_flops(double ratio, std::vector<Ranked>& kept) const {
   std::vector<Hypothesis> singles = flops_hypotheses(run);
+  append(singles, convention_hypotheses(run));
   append(singles, count_hypotheses(run));
-  const std::vector<Hypothesis> pairs = flops_pairs(run);
-  for (const double sigma : {kLogSigma, kConventionSigma}) {
-    rank(kept, singles, pairs, ratio, sigma, "flops_per_token");
-    if (!kept.empty()) return;
+  rank_figures(kept, singles, flops_pairs(run), ratio, "flops_per_token");
+}
+
+void Auditor::explain_mfu(double ratio, double reference_peak, std::vector<Ranked>& kept) const {
+  std::vector<Hypothesis> counts = flops_hypotheses(run);
+  append(counts, convention_hypotheses(run));
+  std::vector<Hypothesis> singles = counts, pairs = flops_pairs(run);
+  if (!claim.peak_flops_per_second) {
+    const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, reference_peak);
+    append(singles, peaks);
+    append(pairs, peak_pairs(peaks, counts));
   }
+  append(singles, count_hypotheses(run));
+  rank_figures(kept, singles, pairs, ratio, "mfu");
 }
 
 void Auditor::count() {
-  choose_prediction_steps();
-  out.flops_per_token = audit::flops_per_token(run);
   out.own_peak_flops_per_second = audit::own_peak(run);
   out.flops_per_token_claimed = claimed_flops_per_token(claim);
+  choose_prediction_steps();
+  out.flops_per_token = audit::flops_per_token(run);
   const flops::Workload workload = workload_of(run);
   for (const flops::Convention& convention : flops::conventions()) {
     ConventionRow row{convention.name, convention.cost(run.model, workload).flops_train, std::nullopt, std::nullopt};
@@ -122,10 +83,14 @@ void Auditor::count() {
   }
 }
 
-// A difference between the agreement of figures of a log and that of OFU is a finding only where something known explains it.
-Found Auditor::differs(double ratio, std::size_t kept_before) const {
+// A difference between the agreement of figures of a log and that of OFU is a finding only where one known thing explains it: some pair
+// always does.
+Found Auditor::differs(double ratio, std::size_t kept_before) {
   if (agrees(ratio, kLogAgrees)) return Found::kAgrees;
-  return agrees(ratio, kOfuAgrees) && out.hypotheses.size() == kept_before ? Found::kAgrees : Found::kDiffers;
+  const auto from = out.hypotheses.begin() + static_cast<std::ptrdiff_t>(kept_before);
+  if (!agrees(ratio, kOfuAgrees) || std::any_of(from, out.hypotheses.end(), [](const Ranked& r) { return r.hypothesis.is_one(); })) return Found::kDiffers;
+  out.hypotheses.erase(from, out.hypotheses.end());
+  return Found::kAgrees;
 }
 
 void Auditor::compare_flops() {
@@ -135,9 +100,12 @@ void Auditor::compare_flops() {
   const std::size_t before = out.hypotheses.size();
   if (!agrees(*out.flops_ratio, kLogAgrees)) {
     explain_flops(*out.flops_ratio, out.hypotheses);
-    const std::size_t singles = static_cast<std::size_t>(std::count_if(out.hypotheses.begin(), out.hypotheses.end(), [](const Ranked& r) { return r.hypothesis.ids.size() == 1; }));
+    const std::size_t singles = static_cast<std::size_t>(std::count_if(out.hypotheses.begin(), out.hypotheses.end(), [](const Ranked& r) { return r.hypothesis.is_one(); }));
     for (Ranked& ranked : other_steps) {
-      const bool named = std::any_of(out.hypotheses.begin(), out.hypotheses.end(), [&](const Ranked& r) { return r.hypothesis.id == ranked.hypothesis.id; });
+      // Or it is a program that does not count them and makes the same figure with any number of steps.
+      const bool named = std::any_of(out.hypotheses.begin(), out.hypotheses.end(), [&](const Ranked& r) {
+        return r.hypothesis.id == ranked.hypothesis.id || (!r.hypothesis.conventions.empty() && r.hypothesis.conventions == ranked.hypothesis.conventions);
+      });
       if (!named) out.hypotheses.insert(out.hypotheses.begin() + static_cast<std::ptrdiff_t>(singles), ranked);
     }
   }
@@ -194,16 +162,7 @@ void Auditor::compare_mfu() {
   }
   const std::size_t before = out.hypotheses.size();
   if (!agrees(ratio, kLogAgrees)) {
-    std::vector<Hypothesis> flops_only = flops_hypotheses(run), singles = flops_only;
-    std::vector<Hypothesis> pairs = flops_pairs(run);
-    if (peak == Found::kNothing) {
-      const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak_flops_per_second);
-      append(singles, peaks);
-      append(pairs, peak_pairs(peaks, flops_only));
-    }
-    append(singles, count_hypotheses(run));
-    rank(out.hypotheses, singles, pairs, ratio, kLogSigma, "mfu");
-    if (out.hypotheses.size() == before) rank(out.hypotheses, singles, pairs, ratio, kConventionSigma, "mfu");
+    explain_mfu(ratio, *out.reference_peak_flops_per_second, out.hypotheses);
   }
   mfu = differs(ratio, before);
   settled_ratio *= ratio;
@@ -239,8 +198,12 @@ void Auditor::compare_ofu() {
   std::vector<Hypothesis> singles, pairs, flops_only;
   if (flops == Found::kNothing && mfu == Found::kNothing) {
     flops_only = flops_hypotheses(run);
+    const std::vector<Hypothesis> conventions = convention_hypotheses(run);
+    // OFU is too coarse for a program to be known by several parts.
+    std::copy_if(conventions.begin(), conventions.end(), std::back_inserter(flops_only), [](const Hypothesis& h) { return h.ids.size() == 1; });
     singles = flops_only;
     pairs = flops_pairs(run);
+    std::copy_if(conventions.begin(), conventions.end(), std::back_inserter(pairs), [](const Hypothesis& h) { return h.ids.size() > 1; });
   }
   if (peak == Found::kNothing && mfu == Found::kNothing && !out.mfu_from_rate && out.reference_peak_flops_per_second) {
     const std::vector<Hypothesis> peaks = peak_hypotheses(run, catalog, *out.reference_peak_flops_per_second);
@@ -328,9 +291,10 @@ void Auditor::judge() {
   }
   const auto kept = [&](auto is) { return std::any_of(out.hypotheses.begin(), out.hypotheses.end(), is); };
   const bool only_ofu = flops != Found::kDiffers && mfu != Found::kDiffers;
+  if (right_with_steps && ofu != Found::kDiffers) return;
   // Executed more than told: innocent, and nobody said whether it recomputes.
   if (only_ofu && !run.recompute && kept([](const Ranked& r) { return r.hypothesis.cause == Cause::kExecution; })) return;
-  const bool only_peaks = !out.hypotheses.empty() && !kept([](const Ranked& r) { return r.hypothesis.ids.size() == 1 && r.hypothesis.cause != Cause::kPeak; }) &&
+  const bool only_peaks = !out.hypotheses.empty() && !kept([](const Ranked& r) { return r.hypothesis.is_one() && r.hypothesis.cause != Cause::kPeak; }) &&
                           out.hypotheses.front().hypothesis.cause == Cause::kPeak;
   out.verdict = only_peaks ? Verdict::kWrongPeak : total > 1 ? Verdict::kOverReported : Verdict::kUnderReported;
 }

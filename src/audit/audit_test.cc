@@ -4,50 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 
+#include "audit/test_runs.h"
 #include "flops/adapters.h"
-#include "flops/conventions.h"
-#include "flops/test_models.h"
 
 namespace flopsight::audit {
 namespace {
 
-using catalog::DeviceCatalog;
-using catalog::Precision;
-
-Run run_of(const std::string& config, std::uint64_t sequence_tokens = 8192) {
-  Run run;
-  run.model = flops::test::model_of(config);
-  run.sequence_tokens = sequence_tokens;
-  run.prediction_steps = 0;
-  run.recompute = flops::Recompute::kNone;
-  run.device = DeviceCatalog::builtin().find("H100 SXM");
-  run.precision = Precision::kBf16;
-  run.layout.gpus = 64;
-  return run;
-}
-
-const std::string kSuper = "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8";
-
-Audit of(const Run& run, const Claim& claim, std::optional<double> ofu = std::nullopt) {
-  return audit(run, claim, {ofu, true}, DeviceCatalog::builtin());
-}
-Claim mfu(double ratio) {
-  Claim claim;
-  claim.mfu_ratio = ratio;
-  return claim;
-}
-bool lists(const Audit& audit, const std::string& id) {
-  return std::any_of(audit.hypotheses.begin(), audit.hypotheses.end(), [&](const Ranked& r) { return r.hypothesis.id == id; });
-}
-std::string first(const Audit& audit) { return audit.hypotheses.empty() ? "none" : audit.hypotheses.front().hypothesis.id; }
-std::string all(const Audit& audit) {
-  std::string ids = std::string(verdict_name(audit.verdict)) + ":";
-  for (const Ranked& r : audit.hypotheses) ids += " " + r.hypothesis.id + "=" + std::to_string(r.hypothesis.ratio);
-  return ids;
-}
+using namespace test;
 
 TEST(Audit, a_claim_above_the_peak_says_why_it_is_over_reported) {
   const Audit a = of(run_of(kSuper), mfu(1.2));
@@ -87,20 +52,6 @@ TEST(Audit, a_tower_without_text_is_not_judged) {
   EXPECT_TRUE(a.hypotheses.empty());
 }
 
-std::vector<std::string> configs() {
-  std::vector<std::string> names;
-  const std::string folder = FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with("_config.json")) names.push_back(name.substr(0, name.size() - std::string("_config.json").size()));
-    if (!names.empty() && names.back().find("ViT") != std::string::npos) names.pop_back();  // a tower without text
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-constexpr std::uint64_t kSequences[] = {4096, 65536};
-
 // Every mistake that a model's count can have, told as FLOP rate and token rate, and as MFU beside OFU.
 TEST(Audit, every_wrong_count_is_named_from_the_log_and_from_ofu) {
   std::map<std::string, int> seen_in_log, seen_by_ofu;
@@ -120,7 +71,8 @@ TEST(Audit, every_wrong_count_is_named_from_the_log_and_from_ofu) {
         if (size > kLogAgrees) {
           EXPECT_TRUE(lists(from_log, mistake.id)) << name << " " << all(from_log);
           EXPECT_EQ(from_log.verdict, mistake.ratio > 1 ? Verdict::kOverReported : Verdict::kUnderReported) << name;
-          EXPECT_LT(from_log.hypotheses.front().distance_ratio, 0.02) << name;
+          // A program that makes nearly the same figure is named with its own.
+          EXPECT_LT(from_log.hypotheses.front().distance_ratio, from_log.hypotheses.front().hypothesis.conventions.empty() ? 0.02 : 0.13) << name;
           ++seen_in_log[mistake.id];
         } else {
           EXPECT_EQ(from_log.verdict, Verdict::kConsistent) << name;
@@ -139,12 +91,12 @@ TEST(Audit, every_wrong_count_is_named_from_the_log_and_from_ofu) {
   for (const char* id : {"latent_ignored", "moe_layers_ignored", "all_experts_counted", "experts_top1", "experts_full_width", "shared_expert_ignored",
                          "hybrid_as_attention", "recurrent_width", "recurrent_core_ignored", "gate_assumed", "gate_ignored", "intermediate_size_ignored",
                          "gqa_ignored", "head_dim", "moe_frequency_ignored", "shared_layers_once", "causal_counted_full", "window_ignored", "attention_ignored", "mla_as_mha", "embedding_counted",
-                         "vocab_ignored", "indexer_ignored", "mtp_ignored", "recompute_counted", "attention_backward_counted", "attention_counted_twice"}) {
+                         "vocab_ignored", "indexer_ignored", "mtp_ignored", "recompute_counted", "attention_backward_counted"}) {
     EXPECT_GT(seen_in_log[id], 0) << id;
   }
   for (const char* id : {"latent_ignored", "moe_layers_ignored", "all_experts_counted", "experts_top1", "experts_full_width", "hybrid_as_attention",
                          "gate_assumed", "gate_ignored", "head_dim", "causal_counted_full", "window_ignored", "attention_ignored", "mla_as_mha",
-                         "recompute_counted", "attention_counted_twice"}) {
+                         "recompute_counted"}) {
     EXPECT_GT(seen_by_ofu[id], 0) << id;
   }
 }

@@ -13,6 +13,18 @@ namespace flopsight::audit {
 // A comparison: nothing, it agrees, or it does not.
 enum class Found : std::uint8_t { kNothing, kAgrees, kDiffers };
 
+// What a claim is if so many steps of multi-token prediction are trained.
+struct StepsReading {
+  std::uint64_t steps = 0;
+  double flops_per_token = 0;
+  // |ln| to the audit's count, or to a convention that is as good as it; absent where the claim is not right.
+  std::optional<double> right_log;
+  std::vector<Ranked> mistakes;  // that explain it otherwise, nearest first
+
+  bool exactly_right() const;
+  bool exactly_a_mistake() const;
+};
+
 struct Auditor {
   Auditor(Run audited, const Claim& claimed, const Measured& seen, const catalog::DeviceCatalog& known)
       : run(std::move(audited)), claim(claimed), measured(seen), catalog(known) {}
@@ -31,6 +43,8 @@ struct Auditor {
   std::optional<double> impossible_tokens_ratio;  // the MFU that the token rate makes, where it is above 1
 
   std::vector<Ranked> other_steps;  // what explains a claim with other numbers of prediction steps than the chosen one
+  // With so many the claim is right; with the chosen number it is a known mistake, and nothing tells which.
+  std::optional<std::uint64_t> right_with_steps;
 
   void count();
   void compare_flops();
@@ -43,11 +57,14 @@ struct Auditor {
 
  private:
   void choose_prediction_steps();
+  StepsReading read_with_steps(std::uint64_t steps, double claimed_flops_per_token, std::optional<double> reference_peak);
+  std::vector<StepsReading> readings_of_steps();
   void compare_zero();
   void drop_impossible();
   void explain_flops(double ratio, std::vector<Ranked>& kept) const;
+  void explain_mfu(double ratio, double reference_peak, std::vector<Ranked>& kept) const;
   std::vector<double> possible_references() const;
-  Found differs(double ratio, std::size_t kept_before) const;
+  Found differs(double ratio, std::size_t kept_before);
   void say_traps();
   void say_missing();
   void say_further();
@@ -58,6 +75,10 @@ struct Auditor {
 // singles.
 void rank(std::vector<Ranked>& kept, const std::vector<Hypothesis>& singles, const std::vector<Hypothesis>& pairs, double observed, double sigma,
           std::string_view evidence);
+
+// The same for figures of a log: exactly; where no single one does, as far as frameworks' conventions for small parts differ.
+void rank_figures(std::vector<Ranked>& kept, const std::vector<Hypothesis>& singles, const std::vector<Hypothesis>& pairs, double observed,
+                  std::string_view evidence);
 
 // One wrong peak and one wrong count.
 std::vector<Hypothesis> peak_pairs(const std::vector<Hypothesis>& peaks, const std::vector<Hypothesis>& flops);

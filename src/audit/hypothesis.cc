@@ -1,8 +1,9 @@
 #include "audit/hypothesis.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "flops/conventions.h"
+#include "audit/mistakes.h"
 
 namespace flopsight::audit {
 namespace {
@@ -14,109 +15,21 @@ using flops::Workload;
 // Below this a mistake changes the count by less than figures are printed with.
 constexpr double kSmallestLog = 0.002;
 
-struct Mistake {
+// What a counter that makes another mistake may do with attention besides.
+struct Second {
   std::string_view id;
   void (*set)(CountingRules& rules);
   std::string_view explanation;
-  std::string_view source;
 };
-
-constexpr Mistake kMistakes[] = {
-    {"latent_ignored", [](CountingRules& r) { r.ignore_latent = true; },
-     "routed experts charged at hidden_size instead of their latent size, the latent projections dropped", "Megatron-LM #2977"},
-    {"moe_layers_ignored", [](CountingRules& r) { r.ignore_moe_layers = true; },
-     "layers with experts counted as nothing", "Megatron-LM #2198"},
-    {"all_experts_counted", [](CountingRules& r) { r.experts = flops::ExpertRule::kAll; },
-     "every expert charged instead of those that a token goes through", "MaxText #678"},
-    {"experts_top1", [](CountingRules& r) { r.experts = flops::ExpertRule::kOne; },
-     "one expert charged for a token instead of top-k", "Megatron-DeepSpeed #398"},
-    {"experts_full_width", [](CountingRules& r) { r.experts_at_intermediate_size = true; },
-     "routed experts as wide as a dense layer (intermediate_size)", "Pai-Megatron-Patch #485"},
-    {"shared_expert_ignored", [](CountingRules& r) { r.ignore_shared_experts = true; },
-     "shared experts left out", "verl qwen2_moe"},
-    {"hybrid_as_attention", [](CountingRules& r) { r.hybrid_as_attention = true; },
-     "every block of the hybrid charged as attention and feed-forward", "NeMo #14161"},
-    {"hybrid_as_attention", [](CountingRules& r) { r.recurrent_layers_as_attention = true; },
-     "recurrent layers charged as attention", "arXiv 2605.20799, hybrid Mamba case"},
-    {"hybrid_as_attention",
-     [](CountingRules& r) {
-       r.hybrid_as_attention = true;
-       r.matrices = flops::MatrixRule::kThree;
-     },
-     "every block of the hybrid charged as attention and a gated feed-forward layer", "NeMo #14161"},
-    {"hybrid_as_attention",
-     [](CountingRules& r) {
-       r.hybrid_as_attention = true;
-       r.ignore_moe_layers = true;
-     },
-     "every block of the hybrid charged as attention, its experts as nothing", "Megatron-LM #2198"},
-    {"moe_frequency_ignored", [](CountingRules& r) { r.every_feed_forward_moe = true; },
-     "dense feed-forward layers charged as layers with experts", "Megatron-LM 8873b55d6a"},
-    {"shared_layers_once", [](CountingRules& r) { r.shared_layers_once = true; },
-     "layers that run several times with one set of weights charged once", "6N of models that share weights"},
-    {"recurrent_width", [](CountingRules& r) { r.recurrent_width_twice_hidden = true; },
-     "Mamba's inner width taken as 2 x hidden_size", "Megatron-LM at d98e8a6"},
-    {"recurrent_core_ignored",
-     [](CountingRules& r) {
-       r.recurrence = flops::RecurrentRule::kNone;
-       r.count_convolution = false;
-       r.count_output_gate = false;
-     },
-     "recurrent cores, convolutions and output gates left out", "torchtitan"},
-    {"gate_assumed", [](CountingRules& r) { r.matrices = flops::MatrixRule::kThree; },
-     "feed-forward layers without a gate charged with three matrices", "NeMo nemotronh"},
-    {"gate_ignored", [](CountingRules& r) { r.matrices = flops::MatrixRule::kTwo; },
-     "gated feed-forward layers charged with two matrices", "Megatron-LM #682, Megatron-Bridge #3947"},
-    {"gate_ignored",
-     [](CountingRules& r) {
-       r.matrices = flops::MatrixRule::kTwo;
-       r.window = flops::WindowRule::kIgnored;
-     },
-     "gated feed-forward layers charged with two matrices, windows ignored", "Megatron-Bridge #3947"},
-    {"intermediate_size_ignored", [](CountingRules& r) { r.matrices = flops::MatrixRule::kTwoOfFourHidden; },
-     "feed-forward layers charged as two matrices of 4 x hidden_size", "Megatron-LM #682"},
-    {"gqa_ignored", [](CountingRules& r) { r.kv_heads_as_heads = true; },
-     "keys and values charged for every query head", "NeMo-RL, GPT-NeoX"},
-    {"head_dim", [](CountingRules& r) { r.head_dim_from_hidden = true; },
-     "head size taken as hidden_size / heads instead of head_dim", "torchtitan #1920"},
-    {"causal_counted_full", [](CountingRules& r) { r.causal = flops::CausalRule::kFull; },
-     "every token charged with the whole sequence: the causal mask not taken into account", "MaxText #1988, NeMo #14424"},
+constexpr Second kSeconds[] = {
+    {"causal_counted_full", [](CountingRules& r) { r.causal = flops::CausalRule::kFull; }, "the causal mask not taken into account"},
     {"causal_counted_full",
      [](CountingRules& r) {
        r.causal = flops::CausalRule::kFull;
        r.window = flops::WindowRule::kIgnored;
      },
-     "every token charged with the whole sequence: neither causal mask nor window taken into account", "MaxText #1988"},
-    {"window_ignored", [](CountingRules& r) { r.window = flops::WindowRule::kIgnored; },
-     "sliding windows, chunks or sparse attention charged as attention to all tokens before", "Megatron-LM #1725"},
-    {"window_halved", [](CountingRules& r) { r.window = flops::WindowRule::kHalved; },
-     "a window charged with half of its width", "Megatron-LM #3280"},
-    {"attention_ignored", [](CountingRules& r) { r.causal = flops::CausalRule::kNone; },
-     "attention cores left out", "6N; HF Trainer total_flos"},
-    {"mla_as_mha", [](CountingRules& r) { r.latent_attention_as_head_dim = 0; },
-     "latent attention charged as ordinary attention with heads of hidden_size / heads", "Megatron-LM #1475"},
-    {"embedding_counted", [](CountingRules& r) { r.count_embedding = true; },
-     "the lookup in the input embedding charged as a product", "verl"},
-    {"vocab_ignored", [](CountingRules& r) { r.count_head = false; }, "the head over the vocabulary left out", "torchtitan #3225"},
-    {"router_ignored", [](CountingRules& r) { r.count_router = false; }, "the router left out", "Megatron-LM at d98e8a6"},
-    {"indexer_ignored", [](CountingRules& r) { r.count_indexer = false; },
-     "the indexer of sparse attention left out", "Megatron-LM 345150631f"},
-    {"lora_as_full", [](CountingRules& r) { r.frozen_as_trained = true; },
-     "adapters on frozen weights charged as training of all weights", "LLaMA-Factory, ms-swift"},
-};
-
-struct ByFormula {
-  std::string_view id;
-  std::string_view convention;
-  std::string_view explanation;
-};
-constexpr ByFormula kFormulas[] = {
-    {"all_experts_counted", "6n_total", "6 x all parameters, experts that a token does not go through included"},
-    {"all_experts_counted", "hf_trainer", "6 x all parameters without the embedding, no attention (HF Trainer total_flos)"},
-    {"attention_ignored", "6n_active", "6 x active parameters, no attention"},
-    {"causal_counted_full", "palm", "6N and attention to the whole sequence (PaLM, appendix B)"},
-    {"causal_counted_full", "torchtitan", "6 x active parameters and attention to the whole sequence (torchtitan)"},
-    {"attention_counted_twice", "litgpt", "attention charged for frozen and for trained weights (LitGPT)"},
+     "neither causal mask nor window taken into account"},
+    {"attention_ignored", [](CountingRules& r) { r.causal = flops::CausalRule::kNone; }, "attention cores left out"},
 };
 
 double train_total(const Run& run, const Workload& workload, const CountingRules& rules) {
@@ -126,13 +39,6 @@ double train_total(const Run& run, const Workload& workload, const CountingRules
 void add(std::vector<Hypothesis>& list, std::string_view id, Cause cause, double ratio, std::string explanation, std::string_view source) {
   if (!std::isfinite(ratio) || ratio <= 0 || std::abs(std::log(ratio)) < kSmallestLog) return;
   list.push_back({std::string(id), {std::string(id)}, cause, ratio, std::move(explanation), std::string(source)});
-}
-
-bool has_experts(const Model& model) {
-  for (const flops::Layer& layer : model.layers) {
-    if (layer.kind == flops::LayerKind::kMoe) return true;
-  }
-  return false;
 }
 
 // Head sizes that counters have taken for those of latent attention: that of values, and of queries.
@@ -204,7 +110,7 @@ std::vector<Hypothesis> flops_hypotheses(const Run& run) {
   const Workload workload = workload_of(run);
   const double right = train_total(run, workload, {});
   if (!(right > 0)) return list;
-  for (const Mistake& mistake : kMistakes) {
+  for (const Mistake& mistake : mistakes()) {
     CountingRules rules;
     mistake.set(rules);
     add(list, mistake.id, Cause::kFlops, train_total(run, workload, rules) / right, std::string(mistake.explanation), mistake.source);
@@ -213,14 +119,6 @@ std::vector<Hypothesis> flops_hypotheses(const Run& run) {
   add_prediction(list, run, workload, right);
   add_packing(list, run, workload, right);
   add_recompute(list, run, workload, right);
-  if (run.has_adapters) return list;  // the formulas below know of no frozen weights
-  const bool experts = has_experts(run.model);
-  for (const ByFormula& formula : kFormulas) {
-    if (formula.id == "all_experts_counted" && !experts) continue;
-    const flops::Convention* convention = flops::find_convention(formula.convention);
-    const auto cost = convention == nullptr ? flops::ConventionCost{} : convention->cost(run.model, workload);
-    if (cost.flops_train) add(list, formula.id, Cause::kFlops, *cost.flops_train / right, std::string(formula.explanation), convention->source);
-  }
   return list;
 }
 
@@ -228,24 +126,29 @@ std::vector<Hypothesis> flops_pairs(const Run& run) {
   std::vector<Hypothesis> list;
   const Workload workload = workload_of(run);
   const double right = train_total(run, workload, {});
-  CountingRules full;
-  full.causal = flops::CausalRule::kFull;
   if (!(right > 0)) return list;
-  const double alone = train_total(run, workload, full) / right;
-  for (const Mistake& mistake : kMistakes) {
-    CountingRules rules = full;
-    mistake.set(rules);
-    if (rules == full || rules.causal != flops::CausalRule::kFull) continue;
-    if (mistake.id == "causal_counted_full" || mistake.id == "window_halved") continue;
-    CountingRules single;
-    mistake.set(single);
-    const double ratio = train_total(run, workload, rules) / right;
-    const double other = train_total(run, workload, single) / right;
-    // A pair of which one half does nothing is the other half.
-    if (std::abs(std::log(ratio / alone)) < kPairHalfLog || std::abs(std::log(ratio / other)) < kPairHalfLog) continue;
-    const std::string id(mistake.id);
-    add(list, id + "+causal_counted_full", Cause::kFlops, ratio, std::string(mistake.explanation) + "; and the causal mask not taken into account", mistake.source);
-    if (!list.empty() && list.back().ids.size() == 1 && list.back().id == id + "+causal_counted_full") list.back().ids = {id, "causal_counted_full"};
+  std::vector<double> done;
+  for (const Second& second : kSeconds) {
+    CountingRules half;
+    second.set(half);
+    const double alone = train_total(run, workload, half) / right;
+    // What is no half, as it changes nothing, or is the half before, as there are no windows.
+    if (std::find(done.begin(), done.end(), alone) != done.end()) continue;
+    done.push_back(alone);
+    for (const Mistake& mistake : mistakes()) {
+      CountingRules rules = half, single;
+      mistake.set(rules);
+      mistake.set(single);
+      if (rules == half || rules.causal != half.causal || single.window != flops::WindowRule::kExact) continue;
+      const double ratio = train_total(run, workload, rules) / right;
+      const double other = train_total(run, workload, single) / right;
+      // A pair of which one half does nothing is the other half.
+      if (std::abs(std::log(ratio / alone)) < kPairHalfLog || std::abs(std::log(ratio / other)) < kPairHalfLog) continue;
+      const std::string first(mistake.id), last(second.id);
+      const std::size_t before = list.size();
+      add(list, first + "+" + last, Cause::kFlops, ratio, std::string(mistake.explanation) + "; and " + std::string(second.explanation), mistake.source);
+      if (list.size() > before) list.back().ids = {first, last};
+    }
   }
   return list;
 }

@@ -31,6 +31,11 @@ struct Hypothesis {
   double ratio = 1;               // reported / right
   std::string explanation;
   std::string source;             // a case where it happened, or why it is plausible; empty: none
+  // The conventions (flops/conventions.h) that count so, where it is the whole of what one does: then `ids` are its largest parts.
+  std::vector<std::string_view> conventions = {};
+
+  // One mistake, or one program that counts so, however much of it is wrong.
+  bool is_one() const { return ids.size() == 1 || !conventions.empty(); }
 };
 
 // The workload that the audit counts for: of an unknown sequence nothing can be counted.
@@ -38,7 +43,11 @@ flops::Workload workload_of(const Run& run);
 
 // Wrong FLOPs of a token. Ratios to train_cost of the run with the default rules. Variants of a mistake share an id.
 std::vector<Hypothesis> flops_hypotheses(const Run& run);
-// The same mistakes of a counter that in addition takes no account of the causal mask, which older versions of many do not.
+// What each convention makes of the run, with the parts that it leaves out and adds.
+std::vector<Hypothesis> convention_hypotheses(const Run& run);
+std::string convention_names(const Hypothesis& hypothesis, std::size_t most);  // "hf_trainer and 6n_total"; "palm, torchtitan and 3 more"
+// The same mistakes of a counter that in addition takes no account of the causal mask, which older versions of many do not, or leaves
+// attention cores out.
 std::vector<Hypothesis> flops_pairs(const Run& run);
 // Wrong numbers of GPUs, micro-batches, time and tokens.
 std::vector<Hypothesis> count_hypotheses(const Run& run);

@@ -12,6 +12,7 @@ constexpr double kVisibleLog = 0.14;   // of a mistake that OFU shows
 constexpr double kDriftLog = 0.4;       // a factor of 1.5
 constexpr double kCancelsLog = 0.05;
 constexpr std::size_t kAlsoNamed = 4;
+constexpr std::size_t kConventionsNamed = 3;
 
 std::string text(double value, const char* format) {
   char buffer[64];
@@ -89,6 +90,7 @@ void Auditor::say_missing() {
   if (!claim.tokens_per_second_per_gpu) list.emplace_back("tokens per second and GPU, or step time with global batch and GPUs: with them MFU is recomputed");
   if (!measured.ofu_ratio) list.emplace_back("OFU (--ofu, or --store with --job): it would show what the log cannot");
   if (measured.ofu_ratio && *measured.ofu_ratio <= 0) list.emplace_back("an OFU above 0: a job that trains has one, so its counters failed");
+  if (right_with_steps) list.emplace_back("how many steps of multi-token prediction are trained (--mtp)");
   if (out.verdict == Verdict::kUndecided && ofu == Found::kDiffers) list.emplace_back("whether the run recomputes its activations (--recompute): full recomputation explains the figures");
 }
 
@@ -144,9 +146,11 @@ void Auditor::say_summary() {
   std::string names;
   for (std::size_t i = 0; i < out.hypotheses.size() && i <= kAlsoNamed; ++i) {
     const Hypothesis& hypothesis = out.hypotheses[i].hypothesis;
-    names += (i == 0 ? "" : i == 1 ? "; also within tolerance: " : ", ") + hypothesis.id + " (" + factor(hypothesis.ratio) + ")";
+    const std::string who = hypothesis.conventions.empty() ? "" : ", as " + convention_names(hypothesis, kConventionsNamed) + (hypothesis.conventions.size() > 1 ? " count" : " counts");
+    names += (i == 0 ? "" : i == 1 ? "; also within tolerance: " : ", ") + hypothesis.id + " (" + factor(hypothesis.ratio) + who + ")";
   }
   also("nearest explanation: " + names);
+  if (right_with_steps) also("with " + std::to_string(*right_with_steps) + (*right_with_steps == 1 ? " step" : " steps") + " of multi-token prediction it is right");
 }
 
 void Auditor::say() {

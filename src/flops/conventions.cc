@@ -271,6 +271,77 @@ ConventionCost gpt_neox(const Model& model, const Workload& workload) {
   return trained(72 * l * h * h * (1 + s / (6 * h) + number(model.shape.vocab_size) / (16 * l * h)));
 }
 
+// --- formulas as rules ---------------------------------------------------------------------------------
+
+// 6 x the parameters that a token meets: as often as they are stored, and with the table of the embedding unless the head is it.
+CountingRules six_n_active_nearest(const Model& model) {
+  CountingRules rules;
+  rules.causal = CausalRule::kNone;
+  rules.recurrence = RecurrentRule::kNone;
+  rules.count_embedding = !model.shape.tied;
+  rules.shared_layers_once = true;
+  rules.frozen_as_trained = true;
+  return rules;
+}
+
+CountingRules six_n_total_nearest(const Model& model) {
+  CountingRules rules = six_n_active_nearest(model);
+  rules.experts = ExpertRule::kAll;
+  return rules;
+}
+
+CountingRules six_n_non_embedding_nearest(const Model& model) {
+  CountingRules rules = six_n_active_nearest(model);
+  rules.count_embedding = false;
+  rules.count_head = false;
+  return rules;
+}
+
+// The embedding is taken off, and with it the head that is one with it.
+CountingRules hf_trainer_nearest(const Model& model) {
+  CountingRules rules = six_n_total_nearest(model);
+  rules.count_embedding = false;
+  rules.count_head = !model.shape.tied;
+  return rules;
+}
+
+CountingRules with_full_attention(CountingRules rules, WindowRule window) {
+  rules.causal = CausalRule::kFull;
+  rules.window = window;
+  return rules;
+}
+
+CountingRules palm_nearest(const Model& model) { return with_full_attention(six_n_active_nearest(model), WindowRule::kIgnored); }
+
+CountingRules nanogpt_nearest(const Model& model) { return with_full_attention(six_n_total_nearest(model), WindowRule::kIgnored); }
+
+CountingRules torchtitan_nearest(const Model& model) {
+  CountingRules rules = with_full_attention(six_n_active_nearest(model), WindowRule::kWidth);
+  rules.count_embedding = false;
+  return rules;
+}
+
+CountingRules olmo_core_nearest(const Model& model) {
+  CountingRules rules = torchtitan_nearest(model);
+  rules.count_head = !model.shape.tied;
+  return rules;
+}
+
+CountingRules gpt_neox_nearest(const Model& model) {
+  CountingRules rules = *full_attention_rules(model);
+  rules.matrices = MatrixRule::kTwoOfFourHidden;
+  rules.head_dim_from_hidden = true;
+  rules.kv_heads_as_heads = true;
+  rules.frozen_as_trained = true;
+  return rules;
+}
+
+CountingRules levanter_nearest(const Model& model) {
+  CountingRules rules = *full_attention_rules(model);
+  rules.frozen_as_trained = true;
+  return rules;
+}
+
 std::optional<CountingRules> no_rules(const Model&) { return std::nullopt; }
 std::optional<CountingRules> audit_rules(const Model&) { return CountingRules{}; }
 
@@ -280,25 +351,25 @@ const std::vector<Convention>& conventions() {
   static const std::vector<Convention> kConventions = {
       {"audit_causal", "active matmul weights, exact masks, recurrent cores: the audit's", "docs/flops.md", audit_causal, audit_rules},
       {"audit_full_attention", "the same, attention over the whole sequence", "docs/flops.md", audit_full_attention, full_attention_rules},
-      {"6n_total", "6 x all parameters; wrong for experts", "https://arxiv.org/abs/2001.08361", six_n_total, no_rules},
-      {"6n_active", "6 x active parameters with embeddings; no attention", "https://arxiv.org/abs/2001.08361", six_n_active, no_rules},
-      {"6n_non_embedding", "6 x active parameters without embedding and head", "https://arxiv.org/abs/2001.08361", six_n_non_embedding, no_rules},
-      {"palm", "6N and full attention", "https://arxiv.org/abs/2204.02311 (appendix B)", palm, no_rules},
+      {"6n_total", "6 x all parameters; wrong for experts", "https://arxiv.org/abs/2001.08361", six_n_total, no_rules, six_n_total_nearest},
+      {"6n_active", "6 x active parameters with embeddings; no attention", "https://arxiv.org/abs/2001.08361", six_n_active, no_rules, six_n_active_nearest},
+      {"6n_non_embedding", "6 x active parameters without embedding and head", "https://arxiv.org/abs/2001.08361", six_n_non_embedding, no_rules, six_n_non_embedding_nearest},
+      {"palm", "6N and full attention", "https://arxiv.org/abs/2204.02311 (appendix B)", palm, no_rules, palm_nearest},
       {"megatron", "s/2, no windows, no router, Mamba width 2 x hidden", "https://github.com/NVIDIA/Megatron-LM/blob/d98e8a64ddf34856e74b24714e3bedb2f5a39553/megatron/training/training.py", megatron, megatron_rules},
       {"megatron_before_2025_03", "the same, full attention", "https://github.com/NVIDIA/Megatron-LM (megatron/training/training.py before 2025-03-06)", megatron_before_2025_03, megatron_full_rules},
       {"megatron_bridge", "as megatron, with windows", "https://github.com/NVIDIA-NeMo/Megatron-Bridge/blob/067f987/src/megatron/bridge/training/utils/flop_utils.py", megatron_bridge, megatron_bridge_rules},
       {"nemo", "s/2, heads of hidden/heads; hybrids gated, without experts", "https://github.com/NVIDIA/NeMo/blob/8cfedd7/nemo/utils/flops_formulas.py", nemo, nemo_rules},
       {"nemo_before_2025_08", "the same, full attention", "https://github.com/NVIDIA/NeMo/blob/034b17b/nemo/utils/flops_formulas.py", nemo_before_2025_08, nemo_full_rules},
-      {"torchtitan", "6 x active parameters without embedding, full attention, no recurrent cores", "https://github.com/pytorch/torchtitan/blob/b5bcd76/torchtitan/models/utils.py", torchtitan, no_rules},
-      {"hf_trainer", "6 x all parameters without embedding; no attention", "https://github.com/huggingface/transformers (Trainer.floating_point_ops)", hf_trainer, no_rules},
+      {"torchtitan", "6 x active parameters without embedding, full attention, no recurrent cores", "https://github.com/pytorch/torchtitan/blob/b5bcd76/torchtitan/models/utils.py", torchtitan, no_rules, torchtitan_nearest},
+      {"hf_trainer", "6 x all parameters without embedding; no attention", "https://github.com/huggingface/transformers (Trainer.floating_point_ops)", hf_trainer, no_rules, hf_trainer_nearest},
       {"maxtext", "s/2 with windows, router counted", "https://github.com/AI-Hypercomputer/maxtext/blob/e591f30/src/maxtext/utils/maxtext_utils.py", maxtext, maxtext_rules},
       {"maxtext_before_2025_07", "the same, full attention", "https://github.com/AI-Hypercomputer/maxtext (before 2025-07-22)", maxtext_before_2025_07, maxtext_full_rules},
-      {"litgpt", "6 x all parameters, full attention at 5/3", "https://github.com/Lightning-AI/litgpt/blob/2685705/litgpt/utils.py", litgpt, no_rules},
-      {"llm_foundry", "6N and full attention", "https://github.com/mosaicml/llm-foundry/blob/8c8dd48/scripts/train/benchmarking/README.md", palm, no_rules},
-      {"nanogpt", "6 x all parameters without positions, full attention", "https://github.com/karpathy/nanoGPT/blob/master/model.py", nanogpt, no_rules},
-      {"olmo_core", "as torchtitan, the embedding left out where tied too", "https://github.com/allenai/OLMo-core/blob/fa6c501/src/olmo_core/nn/transformer/model.py", olmo_core, no_rules},
-      {"gpt_neox", "a GPT of 4h with plain heads, head at 3/4", "https://github.com/EleutherAI/gpt-neox/blob/main/megatron/logging.py", gpt_neox, no_rules},
-      {"levanter", "full attention and its mask", "https://github.com/marin-community/levanter/blob/9263f81/src/levanter/utils/flop_utils.py", levanter, no_rules},
+      {"litgpt", "6 x all parameters, full attention at 5/3", "https://github.com/Lightning-AI/litgpt/blob/2685705/litgpt/utils.py", litgpt, no_rules, nanogpt_nearest},
+      {"llm_foundry", "6N and full attention", "https://github.com/mosaicml/llm-foundry/blob/8c8dd48/scripts/train/benchmarking/README.md", palm, no_rules, palm_nearest},
+      {"nanogpt", "6 x all parameters without positions, full attention", "https://github.com/karpathy/nanoGPT/blob/master/model.py", nanogpt, no_rules, nanogpt_nearest},
+      {"olmo_core", "as torchtitan, the embedding left out where tied too", "https://github.com/allenai/OLMo-core/blob/fa6c501/src/olmo_core/nn/transformer/model.py", olmo_core, no_rules, olmo_core_nearest},
+      {"gpt_neox", "a GPT of 4h with plain heads, head at 3/4", "https://github.com/EleutherAI/gpt-neox/blob/main/megatron/logging.py", gpt_neox, no_rules, gpt_neox_nearest},
+      {"levanter", "full attention and its mask", "https://github.com/marin-community/levanter/blob/9263f81/src/levanter/utils/flop_utils.py", levanter, no_rules, levanter_nearest},
       {"verl", "s/2, the embedding counted", "https://github.com/volcengine/verl/blob/b178a3c/verl/utils/flops_counter.py", verl, verl_rules},
       {"hfu_full_recompute", "executed when every block runs forward twice", "https://arxiv.org/abs/2205.05198", hfu_full_recompute, no_rules},
   };
@@ -309,6 +380,11 @@ ConventionCost convention_cost(const Convention& convention, const Model& model,
   const bool text = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& l) { return l.section == Section::kText; });
   if (!text) return absent("there is no language model, and so no token; the tower's cost is that of an image");
   return convention.cost(model, workload);
+}
+
+CountingRules nearest_rules(const Convention& convention, const Model& model) {
+  if (const std::optional<CountingRules> rules = convention.rules(model)) return *rules;
+  return convention.nearest != nullptr ? convention.nearest(model) : CountingRules{};
 }
 
 const Convention* find_convention(std::string_view name) {

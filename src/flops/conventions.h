@@ -28,11 +28,15 @@ struct Convention {
   ConventionCost (*cost)(const Model& model, const Workload& workload) = nullptr;
   // The rules it follows, where it is a set of rules and nothing else.
   std::optional<CountingRules> (*rules)(const Model& model) = nullptr;
+  // For a formula: the rules that come nearest to it, which say what it leaves out and adds for this model.
+  CountingRules (*nearest)(const Model& model) = nullptr;
 };
 
 const std::vector<Convention>& conventions();
 // The convention's figure, absent for a model that is a tower and nothing else.
 ConventionCost convention_cost(const Convention& convention, const Model& model, const Workload& workload);
+// Its own rules or, of a formula, those that come nearest to it.
+CountingRules nearest_rules(const Convention& convention, const Model& model);
 const Convention* find_convention(std::string_view name);  // nullptr if there is none
 
 }  // namespace flopsight::flops

@@ -200,6 +200,8 @@ void read_nemotron_h(Keys& keys, Builder& builder) {
   std::vector<Layer> step;
   if (!nemotron_layers(n, mtp, step)) keys.wrong("mtp_hybrid_override_pattern", "of M, *, - and E only");
   add_prediction(keys, builder, step);
+  // Nemotron 3 Super was trained with two steps through its one module.
+  if (builder.model.prediction_steps == 1) builder.model.prediction_steps_max = 2;
   if (builder.model.prediction_steps > 0 && mtp.empty()) keys.wrong("mtp_hybrid_override_pattern", "the layers of a prediction step");
 }
 

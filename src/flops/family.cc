@@ -159,6 +159,7 @@ void add_head(Builder& builder, std::uint64_t vectors_each, bool bias) {
 void add_prediction(Keys& keys, Builder& builder, const std::vector<Layer>& layers, std::string_view key) {
   const Shape& s = builder.model.shape;
   builder.model.prediction_steps = keys.count_or(key, 0, 64, 0);
+  builder.model.prediction_steps_max = builder.model.prediction_steps;
   for (std::uint64_t step = 0; step < builder.model.prediction_steps; ++step) {
     builder.add(prediction_layer(s.hidden_size, {3, s.hidden_size}), Section::kPrediction);  // of both inputs, and before the head
     for (const Layer& layer : layers) builder.add(layer, Section::kPrediction);

@@ -174,6 +174,8 @@ struct Model {
   std::vector<Layer> layers;  // distinct ones, in order of first execution
   std::vector<std::uint32_t> order;  // indices into layers, in order of execution in the sections kText and kEncoder
   std::uint64_t prediction_steps = 0;  // multi-token prediction modules of the checkpoint
+  // Steps that may be trained: as many as there are modules, or more where the family is known to run one again.
+  std::uint64_t prediction_steps_max = 0;
   std::optional<VisionInput> vision;
   std::vector<std::string> assumptions;  // what the configuration leaves open, and how it was taken
 };

@@ -16,6 +16,7 @@ json::Array hypotheses_array(const audit::Audit& audit) {
         {"predicted_ratio", ranked.hypothesis.ratio},
         {"observed_ratio", ranked.observed_ratio},
         {"sigmas", ranked.distance_ratio},
+        {"conventions", json::Array(ranked.hypothesis.conventions.begin(), ranked.hypothesis.conventions.end())},
         {"evidence", ranked.evidence},
         {"explanation", ranked.hypothesis.explanation},
         {"seen_in", ranked.hypothesis.source.empty() ? json::Value() : json::Value(ranked.hypothesis.source)},
