@@ -292,6 +292,9 @@ void Auditor::judge() {
   const auto kept = [&](auto is) { return std::any_of(out.hypotheses.begin(), out.hypotheses.end(), is); };
   const bool only_ofu = flops != Found::kDiffers && mfu != Found::kDiffers;
   if (right_with_steps && ofu != Found::kDiffers) return;
+  // What was told of the run explains OFU, or OFU is above the claim and nothing known is behind it: the log is not accused.
+  if (only_ofu_differs && !doubted.empty()) return;
+  if (only_ofu_differs && rest_ratio < 1 && out.hypotheses.empty()) return;
   // Executed more than told: innocent, and nobody said whether it recomputes.
   if (only_ofu && !run.recompute && kept([](const Ranked& r) { return r.hypothesis.cause == Cause::kExecution; })) return;
   const bool only_peaks = !out.hypotheses.empty() && !kept([](const Ranked& r) { return r.hypothesis.is_one() && r.hypothesis.cause != Cause::kPeak; }) &&
@@ -308,6 +311,7 @@ Audit audit(const Run& run, const Claim& claim, const Measured& measured, const 
     auditor.compare_peak();
     auditor.compare_mfu();
     auditor.compare_ofu();
+    auditor.doubt_settings();
     auditor.recompute_mfu();
     auditor.judge();
   }

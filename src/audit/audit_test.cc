@@ -244,6 +244,36 @@ TEST(AuditRecompute, the_direction_trap) {
   EXPECT_EQ(of(run, mfu(0.4), 0.4 * 1.33).verdict, Verdict::kUnderReported);
 }
 
+// FLOP rate, token rate and peak agree; only OFU does not. What was told of the run may be wrong as well as the log.
+TEST(AuditDoubt, a_log_that_agrees_with_the_count_is_accused_only_by_an_ofu_that_cannot_be) {
+  audit::Run run = run_of("meta-llama--Meta-Llama-3.1-8B");
+  run.device = DeviceCatalog::builtin().find("A100 SXM4 80GB");
+  const double peak = run.device->peak(Precision::kBf16)->value;
+  Claim claim = rate_and_mfu(0.45 * peak, 0.45);
+  claim.tokens_per_second_per_gpu = 0.45 * peak / flops_per_token(run);
+  const auto with = [&](flops::Recompute recompute, double ofu) {
+    run.recompute = recompute;
+    return of(run, claim, ofu);
+  };
+  const auto notes = [](const Audit& a, const char* text) { return std::any_of(a.notes.begin(), a.notes.end(), [&](const std::string& n) { return n.find(text) != std::string::npos; }); };
+  const Audit told = with(flops::Recompute::kFull, 0.47);
+  EXPECT_EQ(told.verdict, Verdict::kUndecided) << all(told);
+  EXPECT_NE(told.summary.find("by OFU --recompute full is not so, none would fit"), std::string::npos) << told.summary;
+  EXPECT_TRUE(notes(told, "only OFU does not: --recompute full does not fit it, none would"));
+  EXPECT_EQ(with(flops::Recompute::kFull, 0.6).verdict, Verdict::kConsistent);
+  const Audit more = with(flops::Recompute::kNone, 0.6);
+  EXPECT_EQ(more.verdict, Verdict::kUndecided) << all(more);
+  EXPECT_NE(more.summary.find("by OFU --recompute none is not so, full would fit"), std::string::npos) << more.summary;
+  // Less than the FLOPs take whatever is recomputed.
+  const Audit less = with(flops::Recompute::kFull, 0.33);
+  EXPECT_EQ(less.verdict, Verdict::kOverReported) << all(less);
+  EXPECT_NE(less.summary.find("tokens, time or GPUs of the rate are wrong"), std::string::npos) << less.summary;
+  EXPECT_EQ(with(flops::Recompute::kNone, 0.23).verdict, Verdict::kOverReported);
+  // Above it, and nothing known is behind it.
+  const Audit above = with(flops::Recompute::kFull, 0.8);
+  EXPECT_EQ(above.verdict, Verdict::kUndecided) << all(above);
+}
+
 TEST(AuditExpected, published_expectations) {
   const double peak = DeviceCatalog::builtin().find("H100 SXM")->peak(Precision::kBf16)->value;
   for (const char* config : {"made--Llama-3-8B", "made--Llama-3-70B", "deepseek-ai--DeepSeek-V3"}) {

@@ -46,11 +46,15 @@ struct Auditor {
   // With so many the claim is right; with the chosen number it is a known mistake, and nothing tells which.
   std::optional<std::uint64_t> right_with_steps;
 
+  bool only_ofu_differs = false;  // from figures of a log that agree with each other and with the count
+  std::vector<std::pair<std::string, std::string>> doubted;  // then: "--recompute full", and with what instead OFU fits
+
   void count();
   void compare_flops();
   void compare_peak();
   void compare_mfu();
   void compare_ofu();
+  void doubt_settings();
   void recompute_mfu();
   void judge();
   void say();
@@ -66,6 +70,7 @@ struct Auditor {
   std::vector<double> possible_references() const;
   Found differs(double ratio, std::size_t kept_before);
   void say_traps();
+  void say_doubt();
   void say_missing();
   void say_further();
   void say_summary();

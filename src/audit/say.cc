@@ -48,7 +48,7 @@ std::string cancelling(const Run& run) {
 void Auditor::say_traps() {
   const flops::Recompute told = run.recompute.value_or(flops::Recompute::kNone);
   const bool level = out.reported_over_ofu_ratio && std::abs(std::log(*out.reported_over_ofu_ratio)) < kOfuAgrees;
-  if (told == flops::Recompute::kFull && level && ofu == Found::kDiffers) {
+  if (told == flops::Recompute::kFull && level && ofu == Found::kDiffers && !only_ofu_differs) {
     out.notes.emplace_back("reported MFU equals OFU, which looks right and is not: with full recomputation OFU must be " +
                            factor(*out.expected_ofu_over_mfu_ratio) + " x MFU");
   }
@@ -91,7 +91,7 @@ void Auditor::say_missing() {
   if (!measured.ofu_ratio) list.emplace_back("OFU (--ofu, or --store with --job): it would show what the log cannot");
   if (measured.ofu_ratio && *measured.ofu_ratio <= 0) list.emplace_back("an OFU above 0: a job that trains has one, so its counters failed");
   if (right_with_steps) list.emplace_back("how many steps of multi-token prediction are trained (--mtp)");
-  if (out.verdict == Verdict::kUndecided && ofu == Found::kDiffers) list.emplace_back("whether the run recomputes its activations (--recompute): full recomputation explains the figures");
+  if (out.verdict == Verdict::kUndecided && ofu == Found::kDiffers && !run.recompute) list.emplace_back("whether the run recomputes its activations (--recompute): full recomputation explains the figures");
 }
 
 void Auditor::say_further() {
@@ -141,7 +141,14 @@ void Auditor::say_summary() {
   }
   if (out.verdict == Verdict::kUndecided && line.empty()) line = claim.mfu_ratio || claim.flops_per_second_per_gpu ? "nothing to compare the claim with" : "no MFU and no FLOP rate is claimed";
   const bool differs = flops == Found::kDiffers || peak == Found::kDiffers || mfu == Found::kDiffers || ofu == Found::kDiffers;
-  if (differs && out.hypotheses.empty()) also("no known mistake explains it");
+  if (only_ofu_differs && !doubted.empty()) {
+    also("the log agrees with itself and with the count; by OFU " + doubted.front().first + " is not so, " + doubted.front().second + " would fit");
+  } else if (only_ofu_differs && rest_ratio > 1) {
+    also("OFU is less than the claimed FLOPs take, whatever else the GPUs do: tokens, time or GPUs of the rate are wrong");
+  } else if (only_ofu_differs) {
+    also("the GPUs executed more than the claim needs");
+  }
+  if (differs && out.hypotheses.empty() && !only_ofu_differs) also("no known mistake explains it");
   if (out.hypotheses.empty()) return;
   std::string names;
   for (std::size_t i = 0; i < out.hypotheses.size() && i <= kAlsoNamed; ++i) {
@@ -160,6 +167,7 @@ void Auditor::say() {
   }
   say_traps();
   say_missing();
+  say_doubt();
   say_further();
   say_summary();
 }
