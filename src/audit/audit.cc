@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kTokensBand = 0.01;  // figures of a log are medians of rounded values
 
-void append(std::vector<Hypothesis>& to, const std::vector<Hypothesis>& from) { to.insert(to.end(), from.begin(), from.end()); }
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& from) { to.insert(to.end(), from.begin(), from.end()); }
 
 bool low_precision(const Run& run) {
   using catalog::Precision;
@@ -153,17 +154,28 @@ void Auditor::compare_mfu() {
   out.evidence_used.emplace_back("mfu");
   const double rate = *claim.tokens_per_second_per_gpu * out.flops_per_token;
   const double claimed_of_own_peak = *claim.mfu_ratio / settled_ratio;
-  double ratio = 0;
+  // Of several peaks that it may be a share of: one with which it is right, else one with which something explains it to its digits, else the
+  // nearest.
+  struct Share {
+    double reference, ratio;
+    std::vector<Ranked> kept;
+    int doubt;
+  };
+  std::optional<Share> best;
   for (const double reference : possible_references()) {
-    const double r = claimed_of_own_peak / (rate / reference);
-    if (ratio != 0 && std::abs(std::log(r)) >= std::abs(std::log(ratio))) continue;
-    ratio = r;
-    out.reference_peak_flops_per_second = reference;
+    Share share{reference, claimed_of_own_peak / (rate / reference), {}, 0};
+    if (!agrees(share.ratio, kLogAgrees)) {
+      explain_mfu(share.ratio, reference, share.kept);
+      const bool named = std::any_of(share.kept.begin(), share.kept.end(), [](const Ranked& r) { return r.hypothesis.is_one() && agrees(r.observed_ratio / r.hypothesis.ratio, kDigitsLog); });
+      share.doubt = named ? 1 : 2;
+    }
+    const bool nearer = best && share.doubt == best->doubt && std::abs(std::log(share.ratio)) < std::abs(std::log(best->ratio));
+    if (!best || share.doubt < best->doubt || nearer) best = std::move(share);
   }
+  const double ratio = best->ratio;
+  out.reference_peak_flops_per_second = best->reference;
   const std::size_t before = out.hypotheses.size();
-  if (!agrees(ratio, kLogAgrees)) {
-    explain_mfu(ratio, *out.reference_peak_flops_per_second, out.hypotheses);
-  }
+  append(out.hypotheses, best->kept);
   mfu = differs(ratio, before);
   settled_ratio *= ratio;
 }

@@ -26,6 +26,7 @@ std::string_view verdict_name(Verdict verdict);  // "consistent", "over_reported
 // |ln| of two figures of one log, which are rounded and medians: sigma, and up to where they agree.
 inline constexpr double kLogSigma = 0.004;
 inline constexpr double kLogAgrees = 0.03;
+inline constexpr double kDigitsLog = 5e-4;  // of figures with four digits
 // Where nothing explains the difference that closely: what frameworks leave out or add (router, convolutions, constants) with it.
 inline constexpr double kConventionSigma = 0.02;
 // |ln| of MFU against OFU of one job. The paper's mean error in production is 6.2 % (arXiv 2605.20799).

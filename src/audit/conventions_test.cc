@@ -69,6 +69,19 @@ TEST(AuditConventions, what_a_count_leaves_out_and_adds_is_told) {
   EXPECT_FALSE(lists(six_n, "attention_ignored")) << all(six_n);
 }
 
+// An FP8 run's MFU is of its own peak or of the BF16 one: a count of the table to its digits goes before a peak that only comes near.
+TEST(AuditConventions, a_count_is_named_whichever_peak_its_mfu_is_of) {
+  audit::Run run = run_of("Qwen--Qwen3-30B-A3B", 8192);
+  run.precision = Precision::kFp8;
+  const double own = run.device->peak(Precision::kFp8)->value;
+  Claim claim = mfu(0.87);
+  claim.tokens_per_second_per_gpu = 0.87 * own / counted_by("hf_trainer", run);
+  const Audit a = of(run, claim);
+  EXPECT_EQ(a.verdict, Verdict::kOverReported) << all(a);
+  EXPECT_EQ(first(a).find("all_experts_counted"), 0U) << all(a);
+  EXPECT_EQ(a.reference_peak_flops_per_second, own);
+}
+
 TEST(AuditConventions, parts_add_up) {
   const audit::Run run = run_of("Qwen--Qwen3.5-397B-A17B", 32768);
   for (const Hypothesis& h : convention_hypotheses(run)) {

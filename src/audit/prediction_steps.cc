@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint64_t kStepsTried = 4;  // of a model that has more of them; all are tried besides
 constexpr double kAlikeLog = 0.002;       // two readings that figures of a log do not tell apart
 constexpr double kExactLog = kKeptSigmas * kLogSigma;
-constexpr double kDigitsLog = 5e-4;       // figures of four digits
 
 std::string steps_text(std::uint64_t steps) { return std::to_string(steps) + " step" + (steps == 1 ? "" : "s") + " of multi-token prediction"; }
 

@@ -9,11 +9,10 @@ namespace {
 constexpr std::size_t kPairsKept = 4;
 constexpr double kTieSigmas = 0.02;
 constexpr double kPartSigmas = 0.25;    // a program that is wrong in one more part has to fit so much better
-constexpr double kSameRatioLog = 5e-4;  // figures of four digits do not tell these apart
 
 // Of two of one id the nearer; where both are as near, the one that says who counts so.
 bool better(const Hypothesis& a, double a_sigmas, const Ranked& b) {
-  const bool alike = std::abs(std::log(a.ratio / b.hypothesis.ratio)) < kSameRatioLog;
+  const bool alike = std::abs(std::log(a.ratio / b.hypothesis.ratio)) < kDigitsLog;
   if (alike && a.conventions.empty() != b.hypothesis.conventions.empty()) return b.hypothesis.conventions.empty();
   return a_sigmas < b.distance_ratio;
 }
