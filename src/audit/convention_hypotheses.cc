@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "audit/audit.h"
 #include "audit/hypothesis.h"
 #include "audit/mistakes.h"
 #include "flops/conventions.h"
@@ -15,7 +16,7 @@ using flops::CountingRules;
 using flops::Workload;
 
 constexpr double kSmallestLog = 0.002;   // below it figures are printed alike
-constexpr double kSameFigureLog = 2e-4;  // of two conventions that are one for this model
+constexpr double kSameFigureLog = kDigitsLog;  // of two conventions that are one for this model
 constexpr double kToldShare = 0.002;     // of the count: a smaller part is not told
 constexpr std::size_t kIdsMax = 3;
 
