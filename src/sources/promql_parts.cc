@@ -27,15 +27,22 @@ std::string promql_quoted(std::string_view text) {
   return out + "\"";
 }
 
+namespace {
+
+std::string newest(std::string_view names, const Reading& reading) {
+  return "last_over_time({__name__=~\"" + std::string(names) + "\"" + (reading.match.empty() ? "" : "," + reading.match) + "}[" +
+         std::to_string(std::llround(reading.hold.value * 1000)) + "ms])";
+}
+
+}  // namespace
+
 std::string held(std::string_view aggregation, std::string_view names, const Reading& reading) {
-  return std::string(aggregation) + "(last_over_time({__name__=~\"" + std::string(names) + "\"" +
-         (reading.match.empty() ? "" : "," + reading.match) + "}[" +
-         std::to_string(std::llround(reading.hold.value * 1000)) + "ms]))";
+  return std::string(aggregation) + "(" + newest(names, reading) + ")";
 }
 
 std::string held_in_range(std::string_view aggregation, const MetricNames& names, const Reading& reading) {
   const catalog::MetricInfo& info = catalog::info(names.metric);
-  return "((" + held(aggregation, names.names, reading) + " >= " + promql_number(info.value_min / names.scale) +
+  return std::string(aggregation) + "((" + newest(names.names, reading) + " >= " + promql_number(info.value_min / names.scale) +
          ") <= " + promql_number(info.value_max / names.scale) + ")";
 }
 

@@ -36,7 +36,8 @@ std::string promql_quoted(std::string_view text);
 // The newest sample of each series of these names, while it holds: `aggregation` is "avg by (UUID)".
 std::string held(std::string_view aggregation, std::string_view names, const Reading& reading);
 
-// The same, without values outside the physical range. Raw limits, so that the server compares what it stores.
+// The same, without values outside the physical range: left out before copies of a series are aggregated, of which one may be blank
+// and another not. Raw limits, so that the server compares what it stores.
 std::string held_in_range(std::string_view aggregation, const MetricNames& names, const Reading& reading);
 
 // The product that is integrated: activity of each GPU (and holder) times its clock, both as expressions.

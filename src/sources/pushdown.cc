@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 #include "catalog/metrics.h"
 #include "sources/collector.h"
 #include "sources/promql_parts.h"
+#include "sources/pushdown_gather.h"
 
 namespace flopsight::sources {
 namespace {
@@ -23,102 +24,47 @@ std::string join(const std::vector<std::string>& names) {
 class Expressions {
  public:
   Expressions(const Plan& plan, const PushdownOptions& options, const jobs::LabelRules& rules)
-      : plan_(plan), reading_{options.match, sample_hold(plan.interval)} {
+      : plan_(plan), rules_(rules), reading_{options.match, sample_hold(plan.interval)} {
+    const std::string by = "avg by (" + join(holder_label_names(plan, rules)) + ")";
     // Everything that names GPU and holder; not `instance`, which differs between replicas of a scrape, unless
     // it is the only name of the host.
     std::vector<std::string> names = rules.label_names();
     std::erase(names, "instance");
     std::erase(names, "exported_instance");
-    by_ = "avg by (" + join(names) + ")";
-    tensor_ = held_in_range(by_, {catalog::Metric::kTensorActive, plan.tensor_names, plan.tensor_scale}, reading_);
     const MetricNames clock{catalog::Metric::kSmClock, plan.clock_names, plan.clock_scale};
-    clock_ = held_in_range(by_, clock, reading_);
+    tensor_ = held_in_range(by, {catalog::Metric::kTensorActive, plan.tensor_names, plan.tensor_scale}, reading_);
+    clock_ = held_in_range(by, clock, reading_);
+    named_clock_ = held_in_range("avg by (" + join(names) + ")", clock, reading_);
     clock_of_gpu_ = held_in_range("avg by (" + plan.gpu_label + ")", clock, reading_);
   }
 
-  std::string on() const { return " on(" + plan_.gpu_label + ") "; }
-  std::string tensor_clock() const { return activity_times_clock(tensor_, clock_of_gpu_, plan_.gpu_label); }
-  std::string tensor_measured() const { return tensor_ + " and" + on() + clock_of_gpu_; }
+  const std::string& tensor() const { return tensor_; }
+  const std::string& named_clock() const { return named_clock_; }
+  std::string tensor_clock_megahertz() const {
+    return activity_times_clock(tensor_, clock_of_gpu_, plan_.gpu_label) + " * " +
+           promql_number(plan_.tensor_scale * plan_.clock_scale / 1e6);
+  }
   std::string clock_megahertz() const { return clock_ + " * " + promql_number(plan_.clock_scale / 1e6); }
-  // One selector over all names: `or` between three would read the labels three times over.
+  // Samples with a value or not, for blank ones also say that the GPU is there. By the GPU alone, whose exporters need not all know
+  // its job.
   std::string presence() const {
-    if (plan_.clock_tells) return clock_;
-    std::string names = plan_.clock_names + "|" + plan_.tensor_names;
-    if (!plan_.presence_names.empty()) names += "|" + plan_.presence_names;
-    return held(by_, names, reading_);
+    const auto instances = rules_.names_of("mig_instance");
+    std::vector<std::string> by(instances.begin(), instances.end());
+    by.insert(by.begin(), plan_.gpu_label);
+    const std::string names = plan_.clock_names + (plan_.presence_names.empty() ? "" : "|" + plan_.presence_names);
+    return held("group by (" + join(by) + ")", names, reading_);
   }
   std::string busy_clock() const {
-    return clock_of_gpu_ + " and" + on() + "(avg by (" + plan_.gpu_label + ")(" + tensor_ + ") >= 0.01)";
+    const std::string on = " on(" + plan_.gpu_label + ") ";
+    return clock_of_gpu_ + " and" + on + "(avg by (" + plan_.gpu_label + ")(" + tensor_ + ") >= 0.01)";
   }
 
  private:
   const Plan& plan_;
-  Reading reading_;
-  std::string by_, tensor_, clock_, clock_of_gpu_;
-};
-
-// Spans by their labels, gathered over queries and pieces.
-class Gatherer {
- public:
-  Gatherer(const jobs::LabelRules& rules, jobs::HolderTable& holders) : rules_(rules), holders_(holders) {}
-
-  PushedSpan& span(const wire::ApiSeries& series) {
-    std::vector<jobs::LabelView> labels;
-    for (const auto& [name, value] : series.labels) labels.push_back({name, value});
-    const jobs::LabelFacts facts = rules_.apply(labels);
-    std::optional<samples::HolderId> holder;
-    if (!facts.holder.unallocated()) holder = holders_.intern(facts.holder);
-    const Key key{samples::normalized_uuid(facts.gpu.uuid), facts.gpu.mig_instance, holder ? *holder + 1 : 0};
-    const auto [at, is_new] = spans_.emplace(key, PushedSpan{});
-    if (is_new) {
-      at->second.gpu = facts.gpu;
-      at->second.holder = holder;
-    } else {
-      samples::GpuIdentity& gpu = at->second.gpu;
-      if (gpu.model_raw.empty()) gpu.model_raw = facts.gpu.model_raw;
-      if (gpu.host.empty()) gpu.host = facts.gpu.host;
-    }
-    return at->second;
-  }
-  void add_variance(const std::string& uuid, double hertz2) {
-    Variance& variance = variances_[samples::normalized_uuid(uuid)];
-    variance.hertz2_sum += hertz2;
-    variance.pieces += 1;
-  }
-  std::vector<PushedSpan> take() {
-    std::vector<PushedSpan> out;
-    for (auto& [key, span] : spans_) {
-      // The variance belongs to the GPU and is given to each of its spans.
-      if (const auto at = variances_.find(key.uuid); at != variances_.end()) {
-        span.clock_variance_hertz2 = at->second.hertz2_sum / at->second.pieces;
-      }
-      out.push_back(std::move(span));
-    }
-    return out;
-  }
-
- private:
-  struct Key {
-    std::string uuid, instance;
-    std::uint64_t holder;
-    auto operator<=>(const Key&) const = default;
-  };
   const jobs::LabelRules& rules_;
-  jobs::HolderTable& holders_;
-  struct Variance {
-    double hertz2_sum = 0;
-    double pieces = 0;
-  };
-  std::map<Key, PushedSpan> spans_;
-  std::map<std::string, Variance> variances_;
+  Reading reading_;
+  std::string tensor_, clock_, named_clock_, clock_of_gpu_;
 };
-
-std::string label_of(const wire::ApiSeries& series, const std::string& name) {
-  for (const auto& [label, value] : series.labels) {
-    if (label == name) return value;
-  }
-  return {};
-}
 
 // One number per series, as an instant query over [start, end) in steps.
 struct Question {
@@ -128,101 +74,84 @@ struct Question {
 };
 
 // Sum and count in one query: each value has a power of two added that the sum of a piece's values stays below, so
-// that the sum's high part counts the steps. Exact for steps_max steps: 102 (a percentage) and 5,000 (MHz) times
-// that are below the units, and 2^34 * 2^12 leaves seven bits behind the comma of a megahertz.
+// that the sum's high part counts the steps. Exact for kPieceStepsMax steps: 102 (a percentage) and 5,000 (MHz) times
+// that are below the units, and 2^25 * 2^12 leaves fifteen bits behind the comma of a megahertz.
 constexpr double kPieceStepsMax = 4096;
-constexpr double kTensorUnit = 1048576;       // 2^20
-constexpr double kClockUnit = 17179869184.0;  // 2^34
+constexpr double kTensorUnit = 1048576;  // 2^20
+constexpr double kClockUnit = 33554432;  // 2^25
 std::string packed(const std::string& inside, double unit) { return "(" + inside + ") + " + promql_number(unit); }
 
-std::vector<Question> questions(const Expressions& e, const Plan& plan, Gatherer& into) {
-  const double tensor_scale = plan.tensor_scale, clock_scale = plan.clock_scale;
-  const auto count = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
+struct Unpacked {
+  Unpacked(double value, double unit) : steps(static_cast<std::uint64_t>(std::llround(std::floor(value / unit)))),
+                                        sum(value - std::floor(value / unit) * unit) {}
+  std::uint64_t steps;
+  double sum;
+};
+
+std::vector<Question> questions(const Expressions& e, const Plan& plan, PushedGather& into) {
+  using Sums = PushedGather::Sums;
+  const double tensor_scale = plan.tensor_scale;
   const auto instant = [](double seconds) {
     return units::Instant{static_cast<std::int64_t>(std::llround(seconds * 1000))};
   };
-  const bool clock_tells = plan.clock_tells;
-  std::vector<Question> out = {
-      {"min_over_time", "time() + 0 * (" + e.presence() + ")",
-       [&into, instant](const auto& s, double v) {
-         PushedSpan& span = into.span(s);
-         span.first = span.first ? std::min(*span.first, instant(v)) : instant(v);
-       }},
-      {"max_over_time", "time() + 0 * (" + e.presence() + ")",
-       [&into, instant](const auto& s, double v) {
-         PushedSpan& span = into.span(s);
-         span.last = span.last ? std::max(*span.last, instant(v)) : instant(v);
-       }},
-      {"sum_over_time", e.tensor_clock(),
-       [&into, tensor_scale, clock_scale](const auto& s, double v) {
-         into.span(s).tensor_clock_hertz_sum += v * tensor_scale * clock_scale;
-       }},
-      {"sum_over_time", packed(e.tensor_measured(), kTensorUnit),
-       [&into, count, tensor_scale](const auto& s, double v) {
-         const double steps = std::floor(v / kTensorUnit);
-         into.span(s).measured_steps += count(steps);
-         into.span(s).tensor_ratio_sum += (v - steps * kTensorUnit) * tensor_scale;
-       }},
-      {"sum_over_time", packed(e.clock_megahertz(), kClockUnit),
-       [&into, count, clock_tells](const auto& s, double v) {
-         const double steps = std::floor(v / kClockUnit);
-         into.span(s).clock_steps += count(steps);
-         if (clock_tells) into.span(s).present_steps += count(steps);
-         into.span(s).clock_hertz_sum += (v - steps * kClockUnit) * 1e6;
-       }},
+  // Not a number has no place in a sum, and of the GPU then nothing is counted: it is read raw.
+  const auto question = [&into](std::string function, std::string inside, auto take) {
+    return Question{std::move(function), std::move(inside), [&into, take](const wire::ApiSeries& series, double value) {
+                      Sums* sums = into.sums_of(series);
+                      if (sums != nullptr && std::isfinite(value)) take(*sums, value);
+                    }};
   };
-  if (!clock_tells) {
-    out.push_back({"count_over_time", e.presence(), [&into, count](const auto& s, double v) {
-                     into.span(s).present_steps += count(v);
-                   }});
-  }
-  return out;
+  return {
+      question("min_over_time", "time() + 0 * " + e.named_clock(),
+               [instant](Sums& s, double v) { s.span.first = s.span.first ? std::min(*s.span.first, instant(v)) : instant(v); }),
+      question("max_over_time", "time() + 0 * " + e.named_clock(),
+               [instant](Sums& s, double v) { s.span.last = s.span.last ? std::max(*s.span.last, instant(v)) : instant(v); }),
+      question("sum_over_time", packed(e.tensor_clock_megahertz(), kClockUnit),
+               [](Sums& s, double v) {
+                 const Unpacked both(v, kClockUnit);
+                 s.measured_steps += both.steps;
+                 s.span.tensor_clock_hertz_sum += both.sum * 1e6;
+               }),
+      question("sum_over_time", packed(e.tensor(), kTensorUnit),
+               [tensor_scale](Sums& s, double v) {
+                 const Unpacked both(v, kTensorUnit);
+                 s.tensor_steps += both.steps;
+                 s.span.tensor_ratio_sum += both.sum * tensor_scale;
+               }),
+      question("sum_over_time", packed(e.clock_megahertz(), kClockUnit),
+               [](Sums& s, double v) {
+                 const Unpacked both(v, kClockUnit);
+                 s.clock_steps += both.steps;
+                 s.span.clock_hertz_sum += both.sum * 1e6;
+               }),
+      {"count_over_time", e.presence(),
+       [&into](const wire::ApiSeries& series, double v) { into.add_presence(series, static_cast<std::uint64_t>(std::llround(v))); }},
+      {"stdvar_over_time", e.busy_clock(),
+       [&into, scale = plan.clock_scale](const wire::ApiSeries& series, double v) { into.add_variance(series, v * scale * scale); }},
+  };
 }
 
-base::Status ask_busy_clock(PrometheusClient& client, const Plan& plan, const Expressions& e,
-                            const std::string& range, units::Instant at, Gatherer& into) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer variance,
-                             client.query("stdvar_over_time((" + e.busy_clock() + ")" + range + ")", at));
-  for (const wire::ApiSeries& series : variance.series) {
-    if (series.points.empty()) continue;
-    into.add_variance(label_of(series, plan.gpu_label),
-                      series.points.back().value * plan.clock_scale * plan.clock_scale);
+// GPUs of which no step was measured although they have a tensor counter: why not is in raw samples only.
+base::Status need_raw_with_tensor(PrometheusClient& client, const Plan& plan, const PushdownOptions& options, PushdownResult& result) {
+  std::set<std::string> silent;  // normalized UUIDs
+  for (const PushedSpan& span : result.spans) {
+    if (span.measured_steps == 0) silent.insert(samples::normalized_uuid(span.gpu.uuid));
   }
-  return {};
-}
-
-// Holders of one GPU that were there at the same time: their steps overlap between first and last, by more than a
-// series is held after its last sample.
-std::set<std::string> overlapping(const std::vector<PushedSpan>& spans, units::Seconds step,
-                                  units::Seconds tolerance) {
-  std::map<std::pair<std::string, std::string>, std::vector<const PushedSpan*>> by_gpu;
-  for (const PushedSpan& span : spans) {
-    if (span.first && span.last) by_gpu[{span.gpu.uuid, span.gpu.mig_instance}].push_back(&span);
-  }
-  std::set<std::string> out;
-  for (auto& [gpu, members] : by_gpu) {
-    std::sort(members.begin(), members.end(),
-              [](const auto* a, const auto* b) { return *a->first < *b->first; });
-    const PushedSpan* before = nullptr;
-    for (const PushedSpan* span : members) {
-      if (!span->holder) {
-        // Idle time around jobs is no overlap; idle steps inside a job that has holes are.
-        for (const PushedSpan* other : members) {
-          if (!other->holder) continue;
-          const double held_steps = (*other->last - *other->first).value / step.value + 1;
-          const bool has_holes = static_cast<double>(other->present_steps) < held_steps - 0.5;
-          if (has_holes && *span->first + tolerance < *other->last &&
-              *other->first + tolerance < *span->last) {
-            out.insert(gpu.first);
-          }
-        }
-        continue;
+  if (silent.empty()) return {};
+  const std::string selector = "{__name__=~\"" + plan.tensor_names + "\"" + (options.match.empty() ? "" : "," + options.match) + "}";
+  const auto query = [&](const std::string& range) {
+    return "group by (" + plan.gpu_label + ") (last_over_time(" + selector + "[" + range + "]))";
+  };
+  FLOPSIGHT_RETURN_IF_ERROR(client.query_halved(options.window, query, [&](const wire::ApiAnswer& answer) {
+    for (const wire::ApiSeries& series : answer.series) {
+      for (const auto& [label, value] : series.labels) {
+        const std::string uuid = samples::normalized_uuid(value);
+        if (label == plan.gpu_label && silent.count(uuid) > 0) result.need_raw[uuid].insert(value);
       }
-      if (before != nullptr && *span->first + tolerance < *before->last) out.insert(gpu.first);
-      if (before == nullptr || *span->last > *before->last) before = span;
     }
-  }
-  return out;
+  }));
+  std::erase_if(result.spans, [&](const PushedSpan& span) { return result.need_raw.count(samples::normalized_uuid(span.gpu.uuid)) > 0; });
+  return {};
 }
 
 // How many series the window holds, as seen at a few moments of it.
@@ -249,11 +178,11 @@ base::Result<PushdownResult> ask_in_pieces(PrometheusClient& client, const Plan&
                                            samples::QualityLog& quality,
                                            const std::function<void(PrometheusProgress)>& progress) {
   const Expressions expressions(plan, options, rules);
-  Gatherer gatherer(rules, holders);
-  const std::vector<Question> asked = questions(expressions, plan, gatherer);
+  PushedGather gather(plan, rules);
+  const std::vector<Question> asked = questions(expressions, plan, gather);
   const double total_steps = std::ceil(options.window.length() / options.step);
   const auto pieces = static_cast<std::size_t>(std::ceil(total_steps / piece_steps));
-  PrometheusProgress done{0, pieces * (asked.size() + 1)};
+  PrometheusProgress done{0, pieces * asked.size()};
   for (std::size_t i = 0; i < pieces; ++i) {
     const units::Instant start =
         options.window.start + options.step * (static_cast<double>(i) * piece_steps);
@@ -276,13 +205,9 @@ base::Result<PushdownResult> ask_in_pieces(PrometheusClient& client, const Plan&
       ++done.done;
       if (progress) progress(done);
     }
-    FLOPSIGHT_RETURN_IF_ERROR(ask_busy_clock(client, plan, expressions, range, at, gatherer));
-    ++done.done;
-    if (progress) progress(done);
   }
-  PushdownResult result;
-  result.spans = gatherer.take();
-  result.need_raw = overlapping(result.spans, options.step, sample_hold(plan.interval));
+  PushdownResult result = gather.take(holders, options.step, sample_hold(plan.interval));
+  FLOPSIGHT_RETURN_IF_ERROR(need_raw_with_tensor(client, plan, options, result));
   return result;
 }
 

@@ -2,23 +2,26 @@
 // The arithmetic of the report as PromQL, so that the server returns a few numbers per GPU and job and not its raw
 // samples. For each GPU and holder and over the window, at each step:
 //
-//   sum of  activity * on(UUID) clock      sum and count of  activity where the clock is, and of  clock
-//   first and last step of presence         variance of the clock while busy
+//   sum and count of  activity * on(UUID) clock,  of  activity,  and of  clock
+//   first and last step of the clock, with all labels that say who the GPU is
+//   count of steps at which anything of the GPU was there      variance of the clock while busy
 //
-// six queries in all (a sum and its count travel packed in one number), seven where some GPU has no clock.
+// seven queries in all: a sum and its count travel packed in one number.
 //
 // Values outside the physical range are filtered in the expression, as judge.h does here. A sample holds for
 // just under two scrape intervals (last_over_time), whatever the server's own look-back is. Copies of a series
 // (replicas, pods of an exporter) fold into one by their mean over everything but GPU and holder: a maximum would be
 // above either of two replicas that scrape at different moments.
 //
-// What PromQL cannot say is left to raw samples, and Plan::reason says why: cycle counters, several holders at once on a
-// GPU, tensor activity and clock that name the GPU by different labels, uncalibrated activity, a jobs file.
-// Screening (frozen, contradicted readings) needs raw samples and is not done here; the report says so.
+// What PromQL cannot say is left to raw samples. Of all GPUs, and Plan::reason says why: cycle counters, tensor activity and clock
+// that name the GPU by different labels, uncalibrated activity, a jobs file. Of single GPUs (PushdownResult::need_raw): several
+// holders at once, and any step at which something of the GPU was there and was not measured, as sums do not tell the reason.
+// Screening (frozen readings) needs raw samples and is not done here; the report says so.
 //
 // Threads: one.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,7 +45,6 @@ struct Plan {
   std::string clock_max_names;
   double clock_max_scale = 1;
   std::string presence_names;  // of one device metric besides the clock, may be empty
-  bool clock_tells = false;    // every GPU that has any of these metrics has a clock
   std::string gpu_label;       // the label that joins activity and clock: "UUID"
   units::Seconds interval{60};  // of the scrapes, as seen at the end of the window
   bool has_pod_owners = false;  // kube-state-metrics is among what it has
@@ -65,8 +67,8 @@ struct PushdownOptions {
 
 struct PushdownResult {
   std::vector<samples::PushedSpan> spans;
-  // GPUs (by the join label's value) that need raw samples after all: several holders at once.
-  std::set<std::string> need_raw;
+  // GPUs that need raw samples after all, by normalized UUID, with the join label's values that name them. They have no spans.
+  std::map<std::string, std::set<std::string>> need_raw;
 };
 
 base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& plan,

@@ -68,32 +68,6 @@ base::Result<std::string> gpu_label(PrometheusClient& client, const std::string&
   return std::string();
 }
 
-// How many GPUs have one of these metrics around `at`.
-base::Result<double> gpu_count(PrometheusClient& client, const Plan& plan, const std::string& names,
-                               const std::string& match, units::Instant at, units::Seconds look) {
-  FLOPSIGHT_ASSIGN_OR_RETURN(
-      const wire::ApiAnswer answer,
-      client.query("count(count by (" + plan.gpu_label + ") (last_over_time(" + selector(names, match) + "[" +
-                       std::to_string(std::llround(look.value)) + "s])))",
-                   at - units::Seconds(0.001)));
-  return answer.series.empty() || answer.series[0].points.empty() ? 0 : answer.series[0].points.back().value;
-}
-
-// Whether every GPU that has any device metric has a clock too, as seen at a few moments.
-base::Result<bool> clock_tells_of_all(PrometheusClient& client, const Plan& plan, const std::string& match,
-                                      units::Window window) {
-  const std::string all = plan.clock_names + "|" + plan.tensor_names +
-                          (plan.presence_names.empty() ? "" : "|" + plan.presence_names);
-  const units::Seconds look(std::clamp(window.length().value, 1.0, 1800.0));
-  for (const double back_ratio : {0.0, 0.25, 0.5, 0.75}) {
-    const units::Instant at = window.end - window.length() * back_ratio;
-    FLOPSIGHT_ASSIGN_OR_RETURN(const double any, gpu_count(client, plan, all, match, at, look));
-    FLOPSIGHT_ASSIGN_OR_RETURN(const double clocked, gpu_count(client, plan, plan.clock_names, match, at, look));
-    if (clocked < any) return false;
-  }
-  return true;
-}
-
 // The median step of one series.
 std::optional<double> median_step_seconds(const std::vector<std::int64_t>& times) {
   std::vector<double> steps;
@@ -234,7 +208,6 @@ base::Result<Plan> make_plan(PrometheusClient& client, const std::string& match,
       plan.reason = "tensor activity and clock do not name the GPU by the same label";
     } else {
       plan.can_push_down = true;
-      FLOPSIGHT_ASSIGN_OR_RETURN(plan.clock_tells, clock_tells_of_all(client, plan, match, window));
     }
   }
   return plan;

@@ -156,9 +156,6 @@ Status roll_pushed(const Context& c, units::Seconds step) {
                          [&](sources::PrometheusProgress progress) {
                            c.bar.show("arithmetic on the server", progress.done, progress.total);
                          }));
-  std::erase_if(pushed.spans, [&](const samples::PushedSpan& span) {
-    return span.gpu.uuid.empty() || pushed.need_raw.count(span.gpu.uuid) > 0;
-  });
   FLOPSIGHT_RETURN_IF_ERROR(add_scraped_maxima(c, pushed.spans));
   rollups::FleetOptions fleet_options = c.settings.fleet;
   fleet_options.integrate.window = c.window;
@@ -166,11 +163,13 @@ Status roll_pushed(const Context& c, units::Seconds step) {
   c.out.assumptions.push_back("arithmetic pushed down to the server as PromQL, evaluated every " +
                               std::to_string(std::llround(step.value)) + " s; samples come every " +
                               std::to_string(std::llround(c.plan.interval.value)) +
-                              " s; frozen and contradicting readings are found only with --raw");
+                              " s; frozen and contradicting readings are found only with --raw, and bad copies of good samples counted only there");
   if (pushed.need_raw.empty()) return {};
   c.out.assumptions.push_back(std::to_string(pushed.need_raw.size()) +
-                              " GPUs from raw samples: several jobs, or holes in their labels");
-  return roll_raw(c, {pushed.need_raw.begin(), pushed.need_raw.end()});
+                              " GPUs from raw samples: several jobs, holes in their labels, or time that was not measured");
+  std::vector<std::string> names;
+  for (const auto& entry : pushed.need_raw) names.insert(names.end(), entry.second.begin(), entry.second.end());
+  return roll_raw(c, names);
 }
 
 // Whose the pods on GPUs are, where the server has kube-state-metrics. Without it, or when it is not told, they stay apart.
