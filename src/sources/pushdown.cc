@@ -133,7 +133,7 @@ std::vector<Question> questions(const Expressions& e, const Plan& plan, PushedGa
 
 // GPUs of which no step was measured although they have a tensor counter: why not is in raw samples only.
 base::Status need_raw_with_tensor(PrometheusClient& client, const Plan& plan, const PushdownOptions& options, PushdownResult& result) {
-  std::set<std::string> silent;  // normalized UUIDs
+  std::set<std::string> silent, found;  // normalized UUIDs
   for (const PushedSpan& span : result.spans) {
     if (span.measured_steps == 0) silent.insert(samples::normalized_uuid(span.gpu.uuid));
   }
@@ -146,11 +146,11 @@ base::Status need_raw_with_tensor(PrometheusClient& client, const Plan& plan, co
     for (const wire::ApiSeries& series : answer.series) {
       for (const auto& [label, value] : series.labels) {
         const std::string uuid = samples::normalized_uuid(value);
-        if (label == plan.gpu_label && silent.count(uuid) > 0) result.need_raw[uuid].insert(value);
+        if (label == plan.gpu_label && silent.count(uuid) > 0) found.insert(uuid);
       }
     }
   }));
-  std::erase_if(result.spans, [&](const PushedSpan& span) { return result.need_raw.count(samples::normalized_uuid(span.gpu.uuid)) > 0; });
+  result.read_raw(found);
   return {};
 }
 
@@ -212,6 +212,18 @@ base::Result<PushdownResult> ask_in_pieces(PrometheusClient& client, const Plan&
 }
 
 }  // namespace
+
+void PushdownResult::read_raw(const std::set<std::string>& uuids) {
+  if (uuids.empty()) return;
+  std::erase_if(spans, [&](const PushedSpan& span) {
+    const std::string uuid = samples::normalized_uuid(span.gpu.uuid);
+    if (uuids.count(uuid) == 0) return false;
+    GpuNames& names = need_raw[uuid];
+    names.host = span.gpu.host;
+    names.values.insert(span.gpu.uuid);
+    return true;
+  });
+}
 
 void note_answer(const wire::ApiAnswer& answer, samples::QualityLog& quality) {
   for (const std::string& warning : answer.warnings) quality.add("server_warning", warning);

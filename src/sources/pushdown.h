@@ -65,10 +65,19 @@ struct PushdownOptions {
   double series_steps_max = 6e6;
 };
 
+// A GPU by the join label's values that name it.
+struct GpuNames {
+  std::string host;
+  std::set<std::string> values;
+};
+
 struct PushdownResult {
   std::vector<samples::PushedSpan> spans;
-  // GPUs that need raw samples after all, by normalized UUID, with the join label's values that name them. They have no spans.
-  std::map<std::string, std::set<std::string>> need_raw;
+  // GPUs that need raw samples after all, by normalized UUID. They have no spans.
+  std::map<std::string, GpuNames> need_raw;
+
+  // Takes the spans of these GPUs (normalized UUIDs) away, and has those that had some read raw.
+  void read_raw(const std::set<std::string>& uuids);
 };
 
 base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& plan,

@@ -140,6 +140,7 @@ void PushedGather::add_variance(const wire::ApiSeries& series, double hertz2) {
 }
 
 bool PushedGather::says_everything(const Gpu& gpu, Seconds step, Seconds tolerance) {
+  if (gpu.names.size() > 1) return false;  // spelled in several ways, the server took it for several GPUs
   bool has_tensor = false;
   for (const auto& [instance, one] : gpu.instances) {
     for (const Entry* entry : one.entries) has_tensor = has_tensor || entry->second.tensor_steps > 0;
@@ -214,7 +215,11 @@ PushdownResult PushedGather::take(jobs::HolderTable& holders, Seconds step, Seco
   PushdownResult result;
   for (const auto& [uuid, gpu] : gpus_) {
     if (says_everything(gpu, step, tolerance) && add_spans(gpu, holders, step, tolerance, result.spans)) continue;
-    result.need_raw[uuid].insert(gpu.names.begin(), gpu.names.end());
+    GpuNames& names = result.need_raw[uuid];
+    names.values = gpu.names;
+    for (const auto& [instance, one] : gpu.instances) {
+      for (const Entry* entry : one.entries) fill(names.host, entry->second.span.gpu.host);
+    }
   }
   return result;
 }

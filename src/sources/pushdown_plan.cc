@@ -44,26 +44,34 @@ std::string selector(const std::string& names, const std::string& match) {
   return "{__name__=~\"" + names + "\"" + (match.empty() ? "" : "," + match) + "}";
 }
 
-// The label under which these series name their GPU; empty when they do not.
+base::Result<double> series_count(PrometheusClient& client, const std::string& selected, units::Instant at, units::Seconds look) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer,
+                             client.query("count(last_over_time(" + selected + "[" + std::to_string(std::llround(look.value)) + "s]))",
+                                          at - units::Seconds(0.001)));
+  return answer.series.empty() || answer.series[0].points.empty() ? 0 : answer.series[0].points.back().value;
+}
+
+// The label under which most of these series name their GPU, at the first of a few moments at which one does; empty when none does.
 base::Result<std::string> gpu_label(PrometheusClient& client, const std::string& names,
                                     const std::string& match, const jobs::LabelRules& rules,
                                     units::Window window) {
   const units::Seconds look(std::clamp(window.length().value, 1.0, 1800.0));
-  const std::string query = "topk(3, last_over_time(" + selector(names, match) + "[" +
-                            std::to_string(std::llround(look.value)) + "s]))";
   for (const double back_ratio : {0.0, 0.33, 0.67, 0.98}) {
     const units::Instant at = window.end - window.length() * back_ratio;
-    FLOPSIGHT_ASSIGN_OR_RETURN(const wire::ApiAnswer answer, client.query(query, at - units::Seconds(0.001)));
-    for (const wire::ApiSeries& series : answer.series) {
-      for (const std::string& name : rules.names_of("uuid")) {
-        for (const auto& [label, value] : series.labels) {
-          if (label == name && (value.starts_with("GPU-") || value.starts_with("MIG-") ||
-                                (value.size() == 36 && value[8] == '-'))) {
-            return label;
-          }
-        }
-      }
+    FLOPSIGHT_ASSIGN_OR_RETURN(const double all, series_count(client, selector(names, match), at, look));
+    if (all == 0) continue;
+    std::string best;
+    double most = 0;
+    for (const std::string& label : rules.names_of("uuid")) {
+      // A UUID that is no mask: labels of this name may hold an index as well.
+      const std::string named = (match.empty() ? "" : match + ",") + label + "=~\"(GPU-|MIG-|.{8}-).*[^GPUMI0-].*\"";
+      FLOPSIGHT_ASSIGN_OR_RETURN(const double count, series_count(client, selector(names, named), at, look));
+      if (count <= most) continue;
+      most = count;
+      best = label;
+      if (most > all / 2) break;
     }
+    if (!best.empty()) return best;
   }
   return std::string();
 }

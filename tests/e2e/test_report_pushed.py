@@ -33,10 +33,11 @@ class History:
         self.series: list[Series] = []
         self._gpus = 0
 
-    def labels(self, job: str, **more) -> dict[str, str]:
+    def labels(self, job: str | None, **more) -> dict[str, str]:
         self._gpus += 1
         number = self._gpus
-        return {"gpu": "0", "UUID": uuid(number), "modelName": A100, "Hostname": f"n{number}", "pod": job, "namespace": "x", **more}
+        return {"gpu": "0", "UUID": uuid(number), "modelName": A100, "Hostname": f"n{number}", "pod": job,
+                "namespace": "x" if job else None, **more}
 
     def add(self, labels: dict, begin: int = 0, end: int = HOUR, names=(TENSOR, CLOCK), tensor=0.5, clock=1410, **others):
         """Values are numbers or functions of the second; None: no sample. `others` are further metrics by their names."""
@@ -157,6 +158,67 @@ class PushedOnOneServer:
         history.add({**labels, "pod": "after", "GPU_I_PROFILE": "3g.40gb", "GPU_I_ID": "1"}, begin=HOUR // 2, clock=1830)
         truth = self.compare(history)
         self.assertAlmostEqual(truth["fleet"]["gpu_hours_allocated"], 1)
+
+    def test_exporters_that_name_the_gpu_by_other_labels_are_read_too(self):
+        older = ("dcgm_fi_prof_pipe_tensor_active", "dcgm_sm_clock")
+        history = History()
+        history.add(history.labels("most"))
+        for job, label in (("small", "uuid"), ("gpu-uuid", "gpu_uuid")):
+            labels = history.labels(job)
+            history.add({**labels, "UUID": None, label: labels["UUID"]}, names=older)
+        labels = history.labels("index-is-uuid")
+        history.add({**labels, "UUID": None, "gpu": labels["UUID"]}, names=older)
+        # Activity by one exporter, the clock by another: one GPU all the same.
+        labels = history.labels("two-exporters")
+        history.add(labels, clock=None)
+        history.add({"uuid": labels["UUID"].removeprefix("GPU-"), "instance": "n2:9835"}, tensor=None, names=(TENSOR, "dcgm_sm_clock"))
+        # Both have everything, and only one knows the job.
+        labels = history.labels(None)
+        history.add(labels)
+        history.add({"uuid": labels["UUID"], "instance": "n3:9835", "pod": "told-by-other", "namespace": "x"}, names=older)
+        truth = self.compare(history)
+        self.assertEqual(truth["fleet"]["gpu_count"], 6)
+
+    def test_exporters_with_other_labels_and_units_are_read_too(self):
+        history = History()
+        history.add(history.labels("dcgm"))
+        labels = history.labels(None)
+        history.add({"uuid": labels["UUID"], "name": A100, "minor_number": "0", "instance": "n2:9445"}, tensor=50.0,
+                    names=("nvidia_gpu_any_tensor_util_percent", "nvidia_gpu_sm_clock_mhz"))
+        labels = history.labels("split")
+        history.add(labels, clock=None)
+        history.add({"uuid": labels["UUID"].removeprefix("GPU-"), "instance": "n3:9835"}, tensor=None, clock=1.41e9,
+                    names=(TENSOR, "nvidia_smi_clocks_current_sm_clock_hz"))
+        self.compare(history)
+
+    def test_an_exporter_beside_the_first_changes_nothing(self):
+        history = History()
+        labels = history.labels("both")
+        history.add(labels)
+        history.add({"uuid": labels["UUID"], "instance": "n1:9835"}, names=("dcgm_fi_prof_pipe_tensor_active", "dcgm_sm_clock"))
+        self.compare(history)
+        self.assertNotIn("from raw samples", self.pushed_jobs(history))
+
+    def test_gpus_without_a_name_or_with_a_masked_one_are_read_beside_others(self):
+        history = History()
+        history.add(history.labels("good"))
+        for number in range(2):
+            history.add({**history.labels(f"masked-{number}"), "UUID": "GPU-00000000-0000-0000-0000-000000000000"})
+            history.add({**history.labels(f"none-{number}"), "UUID": None, "gpu": str(number)})
+            # Two GPUs of one name look like one that two jobs share.
+            history.add({**history.labels(f"crossed-out-{number}"), "UUID": "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"})
+        # The activity names the GPU by host and index only.
+        labels = history.labels("joined")
+        history.add(labels, tensor=None)
+        history.add({**labels, "UUID": None}, clock=None)
+        truth = self.compare(history)
+        self.assertEqual(truth["fleet"]["gpu_count"], 7)
+
+    def test_gpus_with_other_metrics_only_are_gpus(self):
+        history = History()
+        history.add(history.labels("good"), **{POWER: 300.0})
+        history.add(history.labels("memory"), tensor=None, clock=None, DCGM_FI_DEV_FB_USED=1000.0)
+        self.compare(history)
 
     def test_gpus_that_sums_say_everything_of_are_not_fetched(self):
         history = History()

@@ -8,6 +8,7 @@
 #include "report/reported_mfu_query.h"
 #include "rollups/pushed.h"
 #include "sources/collector.h"
+#include "sources/gpu_list.h"
 #include "sources/pod_owner_query.h"
 #include "sources/prometheus_client.h"
 #include "sources/pushdown.h"
@@ -51,17 +52,17 @@ Status collect_answer(const wire::ApiAnswer& answer, sources::Collector& collect
   return {};
 }
 
-// One batch of GPUs over the whole window: fetched, rolled, forgotten.
-Status roll_raw_batch(const Context& c, const std::vector<std::string>& gpus, std::size_t batch,
-                      std::size_t batches) {
+// Some GPUs over the whole window: fetched, rolled, forgotten.
+Status roll_raw_batch(const Context& c, const std::vector<std::string>& selectors, std::size_t batch, std::size_t batches) {
   sources::Collector collector(c.settings.rules, c.out.holders, c.out.quality);
-  const std::string selector = sources::raw_selector(c.plan, c.arguments.match, gpus);
-  FLOPSIGHT_RETURN_IF_ERROR(c.client.raw(
-      selector, c.window,
-      [&](const wire::ApiAnswer& answer) { return collect_answer(answer, collector, c.out.quality); },
-      [&](sources::PrometheusProgress progress) {
-        c.bar.show("raw samples", batch * progress.total + progress.done, batches * progress.total);
-      }));
+  for (const std::string& selector : selectors) {
+    FLOPSIGHT_RETURN_IF_ERROR(c.client.raw(
+        selector, c.window,
+        [&](const wire::ApiAnswer& answer) { return collect_answer(answer, collector, c.out.quality); },
+        [&](sources::PrometheusProgress progress) {
+          c.bar.show("raw samples", batch * progress.total + progress.done, batches * progress.total);
+        }));
+  }
   rollups::FleetOptions options = c.settings.fleet;
   options.integrate.window = c.window;
   options.integrate.step_default = c.plan.interval;
@@ -70,51 +71,12 @@ Status roll_raw_batch(const Context& c, const std::vector<std::string>& gpus, st
   return {};
 }
 
-Status roll_raw(const Context& c, const std::vector<std::string>& gpus) {
-  if (gpus.empty()) return roll_raw_batch(c, {}, 0, 1);
-  const std::size_t batches = (gpus.size() + kRawGpusPerBatch - 1) / kRawGpusPerBatch;
-  for (std::size_t i = 0; i < batches; ++i) {
-    const auto first = gpus.begin() + static_cast<std::ptrdiff_t>(i * kRawGpusPerBatch);
-    const auto last = gpus.begin() + static_cast<std::ptrdiff_t>(
-                                         std::min(gpus.size(), (i + 1) * kRawGpusPerBatch));
-    FLOPSIGHT_RETURN_IF_ERROR(roll_raw_batch(c, {first, last}, i, batches));
-  }
+Status roll_raw(const Context& c, const sources::GpuList& list) {
+  const auto batches = sources::raw_batches(list, c.plan, c.arguments.match, c.settings.rules, kRawGpusPerBatch);
+  // Without a GPU there is still a window.
+  if (batches.empty()) return roll_raw_batch(c, {}, 0, 1);
+  for (std::size_t i = 0; i < batches.size(); ++i) FLOPSIGHT_RETURN_IF_ERROR(roll_raw_batch(c, batches[i], i, batches.size()));
   return {};
-}
-
-// The GPUs seen in the window, with their hosts.
-Status find_gpus(const Context& c, std::map<std::pair<std::string, std::string>, bool>& by_host) {
-  std::string names, hosts;
-  for (const std::string& name : c.plan.gpu_metrics) names += (names.empty() ? "" : "|") + name;
-  for (const std::string& label : c.settings.rules.names_of("host")) hosts += "," + label;
-  const auto query = [&](const std::string& range) {
-    return "group by (" + c.plan.gpu_label + hosts + ") (last_over_time({__name__=~\"" + names + "\"" +
-           (c.arguments.match.empty() ? "" : "," + c.arguments.match) + "}[" + range + "]))";
-  };
-  return c.client.query_halved(c.window, query, [&](const wire::ApiAnswer& answer) {
-    for (const wire::ApiSeries& series : answer.series) {
-      std::vector<jobs::LabelView> labels;
-      std::string gpu;
-      for (const auto& [name, value] : series.labels) {
-        labels.push_back({name, value});
-        if (name == c.plan.gpu_label) gpu = value;
-      }
-      if (!gpu.empty()) by_host[{c.settings.rules.apply(labels).gpu.host, gpu}] = true;
-    }
-  });
-}
-
-// All GPUs of the window by the label that names them, those of one host together. Empty: no such label.
-base::Result<std::vector<std::string>> list_gpus(const Context& c) {
-  std::vector<std::string> out;
-  if (c.plan.gpu_label.empty()) return out;
-  std::map<std::pair<std::string, std::string>, bool> by_host;
-  FLOPSIGHT_RETURN_IF_ERROR(find_gpus(c, by_host));
-  std::set<std::string> listed;
-  for (const auto& [key, unused] : by_host) {
-    if (listed.insert(key.second).second) out.push_back(key.second);
-  }
-  return out;
 }
 
 // Maximum clocks are only needed for models that the catalogue does not know.
@@ -145,6 +107,47 @@ Status add_scraped_maxima(const Context& c, std::vector<samples::PushedSpan>& sp
   return {};
 }
 
+// What the push-down could not say everything of, and what it did not see: series that name their GPU by another label or not at all,
+// and GPUs with other metrics only.
+base::Result<sources::GpuList> gpus_to_read_raw(const Context& c, sources::PushdownResult& pushed) {
+  const std::string& match = c.arguments.match;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const sources::GpuList beside,
+                             sources::list_gpus(c.client, c.plan, match, c.settings.rules, c.window, c.plan.gpu_label));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::set<std::string> others,
+                             sources::gpus_with_other_metrics(c.client, c.plan, match, c.settings.rules, c.window));
+  std::set<std::string> wanted;  // although sums say everything of one of its labels
+  for (const auto& [uuid, gpu] : beside.gpus) {
+    if (gpu.has_holder) wanted.insert(uuid);
+  }
+  for (const samples::PushedSpan& span : pushed.spans) {
+    const std::string uuid = samples::normalized_uuid(span.gpu.uuid);
+    const bool is_told_more = (span.gpu.model_raw.empty() || span.gpu.host.empty()) && beside.gpus.count(uuid) > 0;
+    if (is_told_more || beside.hosts_without_names.count(span.gpu.host) > 0) wanted.insert(uuid);
+  }
+  pushed.read_raw(wanted);
+  std::set<std::string> seen;
+  for (const samples::PushedSpan& span : pushed.spans) seen.insert(samples::normalized_uuid(span.gpu.uuid));
+  sources::GpuList raw;
+  raw.has_unnamed = beside.has_unnamed;
+  raw.hosts_without_names = beside.hosts_without_names;
+  for (const auto& [uuid, names] : pushed.need_raw) {
+    sources::ListedGpu& gpu = raw.gpus[uuid];
+    gpu.host = names.host;
+    gpu.names[c.plan.gpu_label] = names.values;
+  }
+  for (const auto& [uuid, gpu] : beside.gpus) {
+    if (seen.count(uuid) > 0) continue;
+    sources::ListedGpu& listed = raw.gpus[uuid];
+    if (listed.host.empty()) listed.host = gpu.host;
+    listed.names.insert(gpu.names.begin(), gpu.names.end());
+  }
+  for (const std::string& value : others) {
+    const std::string uuid = samples::normalized_uuid(value);
+    if (seen.count(uuid) == 0) raw.gpus[uuid].names[c.plan.gpu_label].insert(value);
+  }
+  return raw;
+}
+
 Status roll_pushed(const Context& c, units::Seconds step) {
   sources::PushdownOptions options;
   options.match = c.arguments.match;
@@ -156,6 +159,7 @@ Status roll_pushed(const Context& c, units::Seconds step) {
                          [&](sources::PrometheusProgress progress) {
                            c.bar.show("arithmetic on the server", progress.done, progress.total);
                          }));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const sources::GpuList raw, gpus_to_read_raw(c, pushed));
   FLOPSIGHT_RETURN_IF_ERROR(add_scraped_maxima(c, pushed.spans));
   rollups::FleetOptions fleet_options = c.settings.fleet;
   fleet_options.integrate.window = c.window;
@@ -164,12 +168,12 @@ Status roll_pushed(const Context& c, units::Seconds step) {
                               std::to_string(std::llround(step.value)) + " s; samples come every " +
                               std::to_string(std::llround(c.plan.interval.value)) +
                               " s; frozen and contradicting readings are found only with --raw, and bad copies of good samples counted only there");
-  if (pushed.need_raw.empty()) return {};
-  c.out.assumptions.push_back(std::to_string(pushed.need_raw.size()) +
-                              " GPUs from raw samples: several jobs, holes in their labels, or time that was not measured");
-  std::vector<std::string> names;
-  for (const auto& entry : pushed.need_raw) names.insert(names.end(), entry.second.begin(), entry.second.end());
-  return roll_raw(c, names);
+  if (!raw.gpus.empty()) {
+    c.out.assumptions.push_back(std::to_string(raw.gpus.size()) +
+                                " GPUs from raw samples: several jobs, holes in their labels, time that was not measured, or other labels than most");
+  }
+  if (raw.has_unnamed) c.out.assumptions.push_back("GPUs without a UUID from raw samples");
+  return roll_raw(c, raw);
 }
 
 // Whose the pods on GPUs are, where the server has kube-state-metrics. Without it, or when it is not told, they stay apart.
@@ -228,7 +232,7 @@ Status roll_prometheus(const ReportArguments& a, units::Window window, const Rep
                               (a.raw ? std::string("--raw was given")
                                : !settings.jobs.empty() ? std::string("a jobs file was given")
                                                          : plan.reason));
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::string> gpus, list_gpus(context));
+    FLOPSIGHT_ASSIGN_OR_RETURN(const sources::GpuList gpus, sources::list_gpus(client, plan, a.match, settings.rules, window));
     FLOPSIGHT_RETURN_IF_ERROR(roll_raw(context, gpus));
   }
   add_owners(context);
