@@ -142,13 +142,13 @@ bool contradicts(const GpuScrape& s, const catalog::Device* device) {
     return s.reading(metric).present() && s.reading(metric).value() == 0;
   };
   const Reading& util = s.reading(Metric::kGpuUtil);
-  if (util.present() && util.value() >= 0.5 && is_zero(Metric::kGraphicsEngineActive)) return true;
+  if (util.present() && util.value() >= kContradictingUtilizationRatio && is_zero(Metric::kGraphicsEngineActive)) return true;
   const Reading& power = s.reading(Metric::kPower);
   const Reading& limit = s.reading(Metric::kPowerLimit);
   const double board_watts = limit.present()                             ? limit.value()
                              : device != nullptr && device->board_power ? device->board_power->value
                                                                          : 0;
-  return board_watts > 0 && power.present() && power.value() > 0.5 * board_watts &&
+  return board_watts > 0 && power.present() && power.value() > kContradictingPowerRatio * board_watts &&
          (is_zero(Metric::kGraphicsEngineActive) || is_zero(Metric::kSmActive));
 }
 

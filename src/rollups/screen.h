@@ -23,6 +23,10 @@
 
 namespace flopsight::rollups {
 
+// Of contradicted readings.
+inline constexpr double kContradictingUtilizationRatio = 0.5;
+inline constexpr double kContradictingPowerRatio = 0.5;
+
 // One GPU by itself. `device` may be null. Adds to `quality` what was marked.
 void screen_gpu(samples::GpuTimeline& timeline, const catalog::Device* device,
                 samples::QualityLog& quality);

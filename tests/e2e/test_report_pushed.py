@@ -220,6 +220,28 @@ class PushedOnOneServer:
         history.add(history.labels("memory"), tensor=None, clock=None, DCGM_FI_DEV_FB_USED=1000.0)
         self.compare(history)
 
+    def test_readings_that_contradict_each_other_are_not_waste(self):
+        """Zeros after an Xid, while the device says that it works."""
+        def half(before, after):
+            return lambda second: before if second < HOUR // 2 else after
+
+        dead = {"tensor": half(0.5, 0.0), ENGINE: half(0.97, 0.0)}
+        history = History()
+        history.add(history.labels("good"), **{ENGINE: 0.97, UTIL: 100.0, POWER: 300.0})
+        history.add(history.labels("utilized"), **dead, **{UTIL: 100.0, POWER: 300.0})
+        history.add(history.labels("draws"), **dead, **{UTIL: 0.0, POWER: 300.0})
+        history.add(history.labels("limited"), **dead, **{UTIL: 0.0, POWER: 120.0, "DCGM_FI_DEV_ENFORCED_POWER_LIMIT": 200.0})
+        history.add(history.labels("sm-only"), tensor=half(0.5, 0.0), **{"DCGM_FI_PROF_SM_ACTIVE": half(0.9, 0.0), POWER: 300.0})
+        history.add(history.labels("idle"), tensor=half(0.5, 0.0), **{ENGINE: half(0.97, 0.0), UTIL: half(100.0, 0.0), POWER: half(300.0, 60.0)})
+        truth = self.compare(history)
+        self.assertAlmostEqual(truth["fleet"]["gpu_hours_unmeasured"], 2.0)
+        self.assertIn("4 GPUs from raw samples", self.pushed_jobs(history))
+        with self.serve(history.series) as server:  # over a longer window it is looked less often
+            answer = report(self, "--prometheus", server.url, "--start", START, "--end", START + 3 * HOUR)
+        self.assertIn("looked for every 300 s", " ".join(answer["assumptions"]))
+        lost = {group["key"]["job"]: group["gpu_hours_lost"] for group in answer["groups"]}
+        self.assertAlmostEqual(lost["utilized"], 0.25, delta=TOLERANCE_HOURS)
+
     def test_gpus_that_sums_say_everything_of_are_not_fetched(self):
         history = History()
         history.add(history.labels("steady"))

@@ -7,7 +7,9 @@
 #include "report/report_sources.h"
 #include "report/reported_mfu_query.h"
 #include "rollups/pushed.h"
+#include "rollups/screen.h"
 #include "sources/collector.h"
+#include "sources/contradiction_query.h"
 #include "sources/gpu_list.h"
 #include "sources/pod_owner_query.h"
 #include "sources/prometheus_client.h"
@@ -107,15 +109,35 @@ Status add_scraped_maxima(const Context& c, std::vector<samples::PushedSpan>& sp
   return {};
 }
 
+// GPUs whose readings contradict each other: their time is not measured, and sums would book it as lost.
+base::Result<std::set<std::string>> contradicted_gpus(const Context& c, const sources::PushdownOptions& options,
+                                                      const std::vector<samples::PushedSpan>& spans) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(
+      const sources::Suspects suspects,
+      sources::ask_contradictions(c.client, c.plan, options, {rollups::kContradictingUtilizationRatio, rollups::kContradictingPowerRatio}));
+  std::set<std::string> out;
+  for (const samples::PushedSpan& span : spans) {
+    if (!span.gpu.mig_instance.empty()) continue;  // these readings are of all instances and contradict none
+    const std::string uuid = samples::normalized_uuid(span.gpu.uuid);
+    const catalog::Device* device = c.settings.catalog.find(span.gpu.model_raw);
+    const auto idle = suspects.power_while_idle.find(uuid);
+    const bool works = idle != suspects.power_while_idle.end() && device != nullptr && device->board_power &&
+                       idle->second.value > rollups::kContradictingPowerRatio * device->board_power->value;
+    if (works || suspects.gpus.count(uuid) > 0) out.insert(uuid);
+  }
+  return out;
+}
+
 // What the push-down could not say everything of, and what it did not see: series that name their GPU by another label or not at all,
 // and GPUs with other metrics only.
-base::Result<sources::GpuList> gpus_to_read_raw(const Context& c, sources::PushdownResult& pushed) {
+base::Result<sources::GpuList> gpus_to_read_raw(const Context& c, const sources::PushdownOptions& options, sources::PushdownResult& pushed) {
   const std::string& match = c.arguments.match;
   FLOPSIGHT_ASSIGN_OR_RETURN(const sources::GpuList beside,
                              sources::list_gpus(c.client, c.plan, match, c.settings.rules, c.window, c.plan.gpu_label));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::set<std::string> others,
                              sources::gpus_with_other_metrics(c.client, c.plan, match, c.settings.rules, c.window));
-  std::set<std::string> wanted;  // although sums say everything of one of its labels
+  // Although sums say everything of one of its labels.
+  FLOPSIGHT_ASSIGN_OR_RETURN(std::set<std::string> wanted, contradicted_gpus(c, options, pushed.spans));
   for (const auto& [uuid, gpu] : beside.gpus) {
     if (gpu.has_holder) wanted.insert(uuid);
   }
@@ -159,7 +181,7 @@ Status roll_pushed(const Context& c, units::Seconds step) {
                          [&](sources::PrometheusProgress progress) {
                            c.bar.show("arithmetic on the server", progress.done, progress.total);
                          }));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const sources::GpuList raw, gpus_to_read_raw(c, pushed));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const sources::GpuList raw, gpus_to_read_raw(c, options, pushed));
   FLOPSIGHT_RETURN_IF_ERROR(add_scraped_maxima(c, pushed.spans));
   rollups::FleetOptions fleet_options = c.settings.fleet;
   fleet_options.integrate.window = c.window;
@@ -167,10 +189,15 @@ Status roll_pushed(const Context& c, units::Seconds step) {
   c.out.assumptions.push_back("arithmetic pushed down to the server as PromQL, evaluated every " +
                               std::to_string(std::llround(step.value)) + " s; samples come every " +
                               std::to_string(std::llround(c.plan.interval.value)) +
-                              " s; frozen and contradicting readings are found only with --raw, and bad copies of good samples counted only there");
+                              " s; frozen readings are found only with --raw, and bad copies of good samples counted only there");
+  const units::Seconds looked = sources::contradiction_step(c.window, step);
+  if (looked > step) {
+    c.out.assumptions.push_back("readings that contradict each other were looked for every " + std::to_string(std::llround(looked.value)) +
+                                " s; shorter ones are found only with --raw");
+  }
   if (!raw.gpus.empty()) {
     c.out.assumptions.push_back(std::to_string(raw.gpus.size()) +
-                                " GPUs from raw samples: several jobs, holes in their labels, time that was not measured, or other labels than most");
+                                " GPUs from raw samples: several jobs, holes in their labels, time that was not measured, contradicting readings, or other labels than most");
   }
   if (raw.has_unnamed) c.out.assumptions.push_back("GPUs without a UUID from raw samples");
   return roll_raw(c, raw);
