@@ -42,8 +42,8 @@ Rule counter_missing(const Options& options, const Labels& l) {
                "(" + quantity(options, Metric::kGpuUtil, "max by (" + l.gpu + ")") + ") >= 0.5\nunless on(" + l.gpu +
                    ") gpu:flopsight_tensor_active:ratio",
                "GPU {{ $labels." + l.gpu + " }} is busy and has no tensor counter",
-               "The GPU is {{ $value | humanizePercentage }} busy, and its tensor activity is blank or not exported: its OFU is unknown, not zero. Check that "
-               "profiling fields (DCGM 1004) are in the exporter's list and that no profiler has paused them.");
+               "The GPU is {{ $value | humanizePercentage }} busy, and its tensor activity is blank, not exported, or zeros that its other readings contradict: its OFU is unknown, not zero. Check that "
+               "profiling fields (DCGM 1004) are in the exporter's list, that no profiler has paused them and that no Xid has ended them.");
 }
 
 // Simulated hangs draw about 20 % of the board's power, running kernels without tensor work more than half.

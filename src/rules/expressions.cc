@@ -44,7 +44,9 @@ sources::Reading reading_of(const Options& options) {
   return {match, sources::sample_hold(options.scrape_interval)};
 }
 
-std::string quantity(const Options& options, catalog::Metric metric, const std::string& aggregation) {
+std::string quantity(const Options& options, catalog::Metric metric, const std::string& aggregation, const std::string& match) {
+  sources::Reading reading = reading_of(options);
+  if (!match.empty()) reading.match += "," + match;
   std::map<double, std::vector<std::string>, std::greater<>> by_scale;
   for (const catalog::MetricAlias& alias : catalog::metric_aliases()) {
     if (alias.metric == metric && is_usable(alias)) by_scale[alias.scale].emplace_back(alias.raw_name);
@@ -52,7 +54,7 @@ std::string quantity(const Options& options, catalog::Metric metric, const std::
   std::vector<std::string> terms;
   for (auto& [scale, names] : by_scale) {
     std::sort(names.begin(), names.end());
-    std::string term = sources::held_in_range(aggregation, {metric, joined(names, "|"), scale}, reading_of(options));
+    std::string term = sources::held_in_range(aggregation, {metric, joined(names, "|"), scale}, reading);
     if (scale != 1) term += " * " + sources::promql_number(scale);
     terms.push_back(std::move(term));
   }

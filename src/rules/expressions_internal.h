@@ -23,8 +23,8 @@ struct Labels {
 
 sources::Reading reading_of(const Options& options);
 
-// One quantity in our unit under all its calibrated names, one term for each scale, joined by `or`.
-std::string quantity(const Options& options, catalog::Metric metric, const std::string& aggregation);
+// One quantity in our unit under all its calibrated names, one term for each scale, joined by `or`; `match`: further matchers.
+std::string quantity(const Options& options, catalog::Metric metric, const std::string& aggregation, const std::string& match = {});
 
 // All names of a quantity as a regular expression.
 std::string all_names(const std::vector<catalog::Metric>& metrics);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "catalog/name_pattern.h"
 #include "rules/expressions_internal.h"
+#include "sources/contradiction_query.h"
 
 namespace flopsight::rules {
 namespace {
@@ -85,11 +86,29 @@ class Recording {
     if (!power.empty()) add("gpu:flopsight_board_power:watts", power, "What a board may draw by its data sheet: a hung GPU draws far less.");
   }
 
+  // Engine or SM activity of exactly 0, and the device says that it works. Of whole GPUs, as utilization and power are of all instances.
+  std::string contradicted() const {
+    const sources::ContradictionLimits limits;
+    const std::string on = " on(" + l_.gpu + ") ";
+    const auto of_gpu = [&](const char* aggregation, Metric metric) {
+      return "(" + quantity(options_, metric, std::string(aggregation) + " by (" + l_.gpu + ")") + ")";
+    };
+    const std::string engine = "(" + of_gpu("min", Metric::kGraphicsEngineActive) + " == 0)", sm = "(" + of_gpu("min", Metric::kSmActive) + " == 0)";
+    const std::string idle = "group by (" + l_.unit + ") ((" + quantity(options_, Metric::kTensorActive, "avg by (" + l_.unit + ")", l_.instance + "=\"\"") + ") == 0)";
+    const std::string most = "(" + of_gpu("min", Metric::kPowerLimit) + " or" + on + "max by (" + l_.gpu + ") (gpu:flopsight_board_power:watts))";
+    return idle + "\nand" + on + "(\n" + of_gpu("max", Metric::kGpuUtil) + " >= " + sources::promql_number(limits.utilization_ratio_min) + " and" + on + engine +
+           "\nor\n" + of_gpu("max", Metric::kPower) + " >" + on + "(" + sources::promql_number(limits.power_to_limit_ratio_min) + " * " + most + ") and" + on + "(" + engine +
+           " or" + on + sm + ")\n)";
+  }
+
   void add_gpus() {
     const std::string of_gpu = "avg by (" + l_.gpu + ")", of_unit = "avg by (" + l_.unit + ")";
+    add("gpu:flopsight_contradicted:info", contradicted(),
+        "Zeros of a profiler that is gone, e.g. after an Xid, while utilization or power say that the GPU works: not measured, and no waste.");
     add("gpu:flopsight_sm_clock:hertz", quantity(options_, Metric::kSmClock, of_gpu),
         "Copies of a series fold into one. Values outside the physical range (blank, not supported) are left out.");
-    add("gpu:flopsight_tensor_active:ratio", quantity(options_, Metric::kTensorActive, of_unit));
+    add("gpu:flopsight_tensor_active:ratio",
+        "(\n" + quantity(options_, Metric::kTensorActive, of_unit) + "\n)\nunless on(" + l_.unit + ") gpu:flopsight_contradicted:info");
     add("gpu:flopsight_ofu:ratio",
         sources::activity_times_clock("gpu:flopsight_tensor_active:ratio", "max by (" + l_.gpu + ") (gpu:flopsight_sm_clock:hertz)", l_.gpu) +
             "\n/ on(" + l_.gpu + ") group_left() max by (" + l_.gpu + ") (gpu:flopsight_reference_clock:hertz)",

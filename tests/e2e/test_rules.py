@@ -112,6 +112,47 @@ class Scenario(unittest.TestCase):
     def test_shared_gpus_count_once(self):
         self.compare("shared_gpus", 1, "--gpus", "16")
 
+    def check_gpus(self, gpus: dict[str, dict[str, float]], checks: dict[str, float], *more: str):
+        """gpus: values of a metric by its name and labels beside UUID and model; what instant queries give after ten minutes."""
+        series = {}
+        for uuid, values in gpus.items():
+            for head, value in values.items():
+                name, _, labels = head.partition("{")
+                labels = f'UUID="{uuid}",modelName="{GPU}",Hostname="n1",{labels.rstrip("}")}'.rstrip(",")
+                series[f"{name}{{{labels}}}"] = {at: repr(float(value)) for at in range(0, 601, STEP)}
+        rules = write_rules(self.folder, "--gpu", GPU, "--interval", "15s", "--scrape-interval", "15s", *more)
+        expressions = [(f"abs(sum({query}) - {value!r}) < bool 1e-9", 600) for query, value in checks.items()]
+        self.assertEqual(promtool_test(self.folder, rules, series, 600, expressions), "")
+
+    def test_of_two_copies_the_one_within_its_range_counts(self):
+        def copies(tensor, clock):
+            values = {}
+            for replica, a, b in zip("ab", tensor, clock):
+                values[fleet.TENSOR + '{instance="%s"}' % replica] = a
+                values[fleet.CLOCK + '{instance="%s"}' % replica] = b
+            return values
+
+        names = [f"GPU-0000002{number}-aaaa-bbbb-cccc-000000000000" for number in range(4)]
+        self.check_gpus({names[0]: copies((0.2, 1.6), (1830, 1830)), names[1]: copies((0.5, 0.5), (1830, 0)),
+                         names[2]: copies((0.5, 0.5), (1830, 2147483632)), names[3]: copies((0.5, fleet.BLANK), (1830, 1830))},
+                        {**{f'gpu:flopsight_ofu:ratio{{UUID="{name}"}}': value for name, value in zip(names, (0.2, 0.5, 0.5, 0.5))},
+                         "fleet:flopsight_measured_gpus:sum": 4.0})
+
+    def test_readings_that_contradict_each_other_are_not_measured(self):
+        dead = {fleet.TENSOR: 0, fleet.CLOCK: 1830, "DCGM_FI_PROF_GR_ENGINE_ACTIVE": 0}
+        util, power, limit = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_ENFORCED_POWER_LIMIT"
+        cases = [dead | {util: 100, power: 100}, dead | {util: 0, power: 600}, dead | {util: 0, power: 250, limit: 400},  # contradicted
+                 dead | {util: 0, power: 70}, dead | {util: 0, power: 300}, dead | {util: 0, power: 300, limit: 700},  # idle
+                 dead | {util: 100, power: 600, "DCGM_FI_PROF_GR_ENGINE_ACTIVE": 0.97}]  # busy without tensor work
+        names = [f"GPU-0000003{number}-aaaa-bbbb-cccc-000000000000" for number in range(len(cases))]
+        gpus = dict(zip(names, cases))
+        # Utilization and power of a divided GPU contradict none of its instances.
+        gpus["GPU-00000040-aaaa-bbbb-cccc-000000000000"] = {
+            head + '{GPU_I_ID="1",GPU_I_PROFILE="3g.40gb"}': value for head, value in (dead | {util: 100, power: 600}).items()}
+        self.check_gpus(gpus, {"count(gpu:flopsight_contradicted:info)": 3.0,
+                               f'count(gpu:flopsight_contradicted:info{{UUID=~"{"|".join(names[:3])}"}})': 3.0,
+                               "fleet:flopsight_allocated_gpus:sum": 7 + 3 / 7, "fleet:flopsight_measured_gpus:sum": 4 + 3 / 7}, "--no-alerts")
+
     def alerts_of(self, scenario: str, hours: float, fires: str | None):
         """Whether the alert, and where none is named no alert at all, fires in the scenario."""
         simulate(self.folder, scenario, hours, "--gpus", "16")
