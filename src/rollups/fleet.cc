@@ -58,12 +58,11 @@ std::optional<units::Window> seen_window(const GpuTimeline& timeline, units::Sec
   return units::Window{times.front(), times.back() + local_cadence(times, otherwise).back()};
 }
 
-std::optional<units::Window> cut_to(units::Window window, const std::optional<units::Window>& limit) {
-  if (limit) {
-    window.start = std::max(window.start, limit->start);
-    window.end = std::min(window.end, limit->end);
-  }
-  if (window.end < window.start) return std::nullopt;
+// Empty where they have nothing in common.
+units::Window cut_to(units::Window window, const std::optional<units::Window>& limit) {
+  if (!limit) return window;
+  window.start = std::clamp(window.start, limit->start, limit->end);
+  window.end = std::clamp(window.end, limit->start, limit->end);
   return window;
 }
 

@@ -66,6 +66,20 @@ TEST(Fleet, a_mig_gpu_is_one_gpu_whatever_its_instances) {
               1800 * 2.0 / 7, 1e-6);
 }
 
+TEST(Fleet, an_instance_has_no_time_in_a_window_that_it_was_not_in) {
+  World world;
+  world.options.integrate.window = {at(7200), at(10800)};
+  const Fleet fleet = world.roll({timeline("GPU-a", 0, 1800, "1", "3g.20gb"), timeline("GPU-a", 0, 10800, "2", "4g.20gb"),
+                                  timeline("GPU-b", 14400, 18000, "1", "7g.40gb")});
+  EXPECT_NEAR(allocated(fleet), 2 * 3600, 1e-6);
+  EXPECT_EQ(fleet.gpus[0].sum().allocated_seconds, 0);
+  EXPECT_NEAR(fleet.gpus[1].sum().measured_seconds, 3600 * 4.0 / 7, 1e-6);
+  EXPECT_EQ(fleet.gpus[2].sum().allocated_seconds, 0);
+  ASSERT_EQ(fleet.rests.size(), 2U);
+  EXPECT_NEAR(fleet.rests[0].sum().allocated_seconds, 3600 * 3.0 / 7, 1e-6);
+  EXPECT_NEAR(fleet.rests[1].sum().allocated_seconds, 3600, 1e-6);
+}
+
 TEST(Fleet, an_instance_of_unknown_profile_has_no_weight_and_is_named) {
   World world;
   const Fleet fleet = world.roll({timeline("GPU-a", 0, 600, "1", "")});
