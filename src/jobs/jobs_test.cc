@@ -67,6 +67,11 @@ TEST(LabelRules, a_uuid_is_found_under_every_spelling_and_masked_ones_are_none) 
   EXPECT_EQ(facts({{"uuid", "00000000-0000-0000-0000-000000000000"}}).gpu.uuid, "");
   EXPECT_TRUE(facts({{"uuid", "00000000-0000-0000-0000-000000000000"}}).masked_uuid);
   EXPECT_FALSE(facts({{"gpu", "0"}}).masked_uuid);
+  for (const char* masked : {"GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "GPU-XXXXXXXX-0000", "MIG-00000000-0000-0000-0000-000000000000", "GPU-********"}) {
+    EXPECT_EQ(facts({{"UUID", masked}, {"gpu", "2"}}).gpu.uuid, "") << masked;
+    EXPECT_TRUE(facts({{"UUID", masked}, {"gpu", "2"}}).masked_uuid) << masked;
+  }
+  EXPECT_FALSE(facts({{"UUID", "GPU-11111111-1111-1111-1111-111111111111"}}).masked_uuid);
 }
 
 TEST(LabelRules, a_pod_that_nobody_names_is_known_by_its_uid_unless_it_is_the_exporter) {

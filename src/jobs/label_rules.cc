@@ -32,9 +32,6 @@ std::string_view without_port(std::string_view instance) {
   return instance.substr(0, colon);
 }
 
-// An all-zero UUID is one that somebody masked; it names nothing.
-bool is_masked(std::string_view uuid) { return uuid.find_first_not_of("GPUMIG-0") == uuid.npos; }
-
 // AMD's exporter may print a JSON object instead of the id (ROCm/device-metrics-exporter 231).
 std::string job_id_of(std::string_view value) {
   if (!value.starts_with('{')) return std::string(value);
@@ -198,8 +195,8 @@ LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
   };
   facts.gpu.uuid = first("uuid", [&](std::string_view name, std::string_view value) {
     const bool names_one = (name != "gpu" && name != "gpu_id") || looks_like_uuid(value);
-    if (names_one && is_masked(value) && value.size() > 8) facts.masked_uuid = true;
-    return names_one && !is_masked(value);
+    if (names_one && is_masked_uuid(value) && value.size() > 8) facts.masked_uuid = true;
+    return names_one && !is_masked_uuid(value);
   });
   facts.gpu.index =
       first("index", [&](std::string_view, std::string_view value) { return !looks_like_uuid(value); });
@@ -298,6 +295,11 @@ std::string LabelRules::markdown() const {
   out += "\nPods never taken for a job:";
   for (const std::string& glob : exporter_pods_) out += " `" + glob + "`";
   return out + "\n";
+}
+
+bool is_masked_uuid(std::string_view uuid) {
+  // "GPU-x" is somebody's short name.
+  return uuid.find_first_not_of("GPUMI-0") == uuid.npos || (uuid.size() > 8 && uuid.find_first_not_of("GPUMI-0xX*#?._") == uuid.npos);
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) {

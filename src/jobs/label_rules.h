@@ -38,7 +38,7 @@ struct HolderRule {
 struct LabelFacts {
   samples::GpuIdentity gpu;
   samples::Holder holder;
-  bool masked_uuid = false;   // a UUID label was there, all zeros: it names nothing outside its scrape
+  bool masked_uuid = false;   // a UUID label was there that somebody made unreadable: it names nothing outside its scrape
   bool exporter_pod = false;  // a pod label was there and ignored because it is the exporter's
 };
 
@@ -87,6 +87,9 @@ class LabelRules {
   std::map<std::string, std::map<std::string, std::string>> index_map_;
   double bridge_intervals_ = 2;
 };
+
+// Whether a UUID was made unreadable ("GPU-00000000-…", "GPU-xxxxxxxx-…", "GPU-********"): it names nothing.
+bool is_masked_uuid(std::string_view uuid);
 
 // '*' matches any run of characters; everything else itself.
 bool glob_matches(std::string_view pattern, std::string_view text);

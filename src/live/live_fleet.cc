@@ -103,16 +103,16 @@ void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
   gpu.has_model = !known.model_raw.empty();
 }
 
-// Identity is (UUID, instance); without a UUID host and index, which join a GPU with a UUID that has the same.
+// Identity is (UUID, instance); without a UUID, or with a masked one, host and index, which join a GPU with a UUID that has the same.
 GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope) {
   const samples::GpuIdentity& seen = facts.gpu;
-  const std::string place =
-      "i" + (seen.host.empty() ? std::string(scope) : seen.host) + '\0' + seen.index + '\0' + seen.mig_instance;
+  const std::string whole_place = "i" + (seen.host.empty() ? std::string(scope) : seen.host) + '\0' + seen.index + '\0';
+  const std::string place = whole_place + seen.mig_instance;
   const bool has_place = !seen.index.empty() && !(seen.host.empty() && scope.empty());
   std::string key;
   if (!seen.uuid.empty()) {
     key = "u" + samples::normalized_uuid(seen.uuid) + '\0' + seen.mig_instance;
-  } else if (facts.masked_uuid) {
+  } else if (facts.masked_uuid && seen.index.empty()) {
     key = "m" + std::string(scope) + '\0' + seen.host + '\0' + seen.mig_instance;
   } else {
     key = place;
@@ -134,12 +134,12 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
   } else if (has_place) {
     gpu_by_key_.set(base::hash128(place), index);  // the latest GPU in the slot, after a replacement
   }
-  if (!seen.mig_instance.empty() && !seen.uuid.empty()) {
+  if (!seen.mig_instance.empty() && (!seen.uuid.empty() || has_place)) {
     samples::GpuIdentity whole = seen;
     whole.mig_instance.clear();
     whole.mig_profile.clear();
     const GpuIndex parent =
-        make_gpu("u" + samples::normalized_uuid(seen.uuid) + '\0', whole);
+        make_gpu(seen.uuid.empty() ? whole_place : "u" + samples::normalized_uuid(seen.uuid) + '\0', whole);
     gpus_[index].parent = parent;
     gpus_[index].is_instance = true;
     gpus_[parent].has_instances = true;

@@ -265,6 +265,28 @@ TEST_F(Live, a_gpu_known_by_place_and_later_by_uuid_is_one) {
   EXPECT_EQ(fleet.identity(0).uuid, "GPU-x");
 }
 
+TEST_F(Live, gpus_with_masked_uuids_are_told_apart_by_host_and_index) {
+  constexpr std::string_view kMasked = "GPU-00000000-0000-0000-0000-000000000000";
+  for (const std::string_view index : {"0", "1", "2", "3"}) {
+    const LabelView labels[] = {{"UUID", kMasked}, {"Hostname", "n1"}, {"gpu", index}, {"modelName", "NVIDIA H100 80GB HBM3"}, {"pod", "p"}};
+    const LabelSetId one = fleet.bind(labels, "").value();
+    for (int t = 0; t <= 300; t += 15) scrape(one, t, 0.5);
+  }
+  close();
+  EXPECT_EQ(fleet.gpu_count(), 4U);
+  EXPECT_EQ(allocated(total("", "p")), 4 * 180);
+}
+
+TEST_F(Live, an_instance_of_a_gpu_with_a_masked_uuid_has_the_rest_of_its_index_beside_it) {
+  const LabelView labels[] = {{"UUID", "GPU-xxxxxxxx-xxxx"}, {"Hostname", "n1"}, {"gpu", "3"}, {"modelName", "NVIDIA H100 80GB HBM3"},
+                              {"GPU_I_ID", "1"}, {"GPU_I_PROFILE", "3g.40gb"}};
+  const LabelSetId one = fleet.bind(labels, "").value();
+  for (int t = 0; t <= 300; t += 15) scrape(one, t, 0.5);
+  close();
+  EXPECT_NEAR(allocated(total("1")), 180 * 3 / 7.0, 1e-4);
+  EXPECT_NEAR(static_cast<double>(total("").absent(samples::AbsentReason::kUnsplitInstances)) / 1e6, 180 * 4 / 7.0, 1e-4);
+}
+
 TEST_F(Live, every_limit_holds_at_and_one_past_it) {
   LiveOptions options;
   options.gpus_max = 1;

@@ -124,21 +124,27 @@ double resolve_device(GpuTime& gpu, const FleetOptions& options,
 }
 
 void add_mig_rests(Fleet& fleet) {
-  std::map<std::string, double> instance_seconds_by_uuid;
+  struct Divided {
+    const GpuTime* member = nullptr;  // one of them
+    double seconds = 0;               // of the instances, and of the whole before it had some
+  };
+  std::map<std::string, Divided> divided;  // by GPU
   for (const GpuTime& gpu : fleet.gpus) {
-    if (!gpu.gpu.mig_instance.empty() && !gpu.gpu.uuid.empty()) instance_seconds_by_uuid[gpu.gpu.uuid];
+    if (gpu.gpu.mig_instance.empty()) continue;
+    if (std::string key = samples::whole_gpu_key(gpu.gpu); !key.empty()) divided[std::move(key)];
   }
+  if (divided.empty()) return;
   for (const GpuTime& gpu : fleet.gpus) {
-    const auto at = instance_seconds_by_uuid.find(gpu.gpu.uuid);
-    if (at != instance_seconds_by_uuid.end()) at->second += gpu.sum().allocated_seconds;
+    const auto at = divided.find(samples::whole_gpu_key(gpu.gpu));
+    if (at == divided.end()) continue;
+    if (at->second.member == nullptr) at->second.member = &gpu;
+    at->second.seconds += gpu.sum().allocated_seconds;
   }
   const double whole_seconds = !fleet.has_times ? 1.0 : fleet.window ? fleet.window->length().value : 0;
-  for (const auto& entry : instance_seconds_by_uuid) {
-    const std::string& uuid = entry.first;
-    const double rest_seconds = whole_seconds - entry.second;
+  for (const auto& entry : divided) {
+    const GpuTime* member = entry.second.member;
+    const double rest_seconds = whole_seconds - entry.second.seconds;
     if (rest_seconds < whole_seconds * 1e-9) continue;
-    const auto member = std::find_if(fleet.gpus.begin(), fleet.gpus.end(),
-                                     [&](const GpuTime& g) { return g.gpu.uuid == uuid; });
     GpuTime rest;
     rest.gpu = member->gpu;
     rest.gpu.mig_instance.clear();
@@ -192,12 +198,13 @@ Fleet roll_fleet(std::vector<GpuTimeline> timelines, const FleetOptions& options
       }
     }
   }
-  std::set<std::string> divided;  // UUIDs of GPUs with instances
+  std::set<std::string> divided;  // GPUs with instances
   for (const GpuTimeline& timeline : timelines) {
-    if (!timeline.gpu.mig_instance.empty()) divided.insert(timeline.gpu.uuid);
+    if (!timeline.gpu.mig_instance.empty()) divided.insert(samples::whole_gpu_key(timeline.gpu));
   }
   for (const GpuTimeline& timeline : timelines) {
-    const bool is_divided = !timeline.gpu.mig_instance.empty() || divided.count(timeline.gpu.uuid) > 0;
+    const std::string whole = divided.empty() ? "" : samples::whole_gpu_key(timeline.gpu);
+    const bool is_divided = !timeline.gpu.mig_instance.empty() || (!whole.empty() && divided.count(whole) > 0);
     fleet.gpus.push_back(roll_gpu(timeline, options, fleet.window, is_divided, jobs, holders, quality));
     note_without_tensor(timeline, quality);
   }

@@ -66,6 +66,19 @@ TEST(Fleet, a_mig_gpu_is_one_gpu_whatever_its_instances) {
               1800 * 2.0 / 7, 1e-6);
 }
 
+TEST(Fleet, a_mig_gpu_without_uuid_is_one_gpu_and_its_neighbours_are_whole) {
+  World world;
+  world.options.integrate.window = {at(0), at(3600)};
+  std::vector<GpuTimeline> gpus = {timeline("", 0, 3600, "1", "3g.20gb"), timeline("", 0, 1800, "2", "4g.20gb"), timeline("", 0, 1800)};
+  gpus[0].gpu.index = gpus[1].gpu.index = "0";
+  gpus[2].gpu.index = "1";
+  const Fleet fleet = world.roll(std::move(gpus));
+  EXPECT_NEAR(allocated(fleet), 2 * 3600, 1e-6);
+  ASSERT_EQ(fleet.rests.size(), 1U);
+  EXPECT_NEAR(fleet.rests[0].sum().allocated_seconds, 1800 * 4.0 / 7, 1e-6);
+  EXPECT_NEAR(fleet.gpus[2].sum().allocated_seconds, 3600, 1e-6);
+}
+
 TEST(Fleet, an_instance_has_no_time_in_a_window_that_it_was_not_in) {
   World world;
   world.options.integrate.window = {at(7200), at(10800)};

@@ -38,8 +38,8 @@ Labels::Labels(const Options& options) : gpu(options.gpu_label) {
 }
 
 sources::Reading reading_of(const Options& options) {
-  // A GPU without a name, or whose name somebody masked with zeros, would be one with all others like it.
-  std::string match = options.gpu_label + "!~\"[GPUMI0-]*\"";
+  // A GPU without a name, or whose name somebody masked, would be one with all others like it.
+  std::string match = options.gpu_label + "!~\"[GPUMI0-]*|[GPUMI0xX*#?._-]{9,}\"";
   if (!options.match.empty()) match += "," + options.match;
   return {match, sources::sample_hold(options.scrape_interval)};
 }

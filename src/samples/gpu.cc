@@ -27,6 +27,12 @@ std::string normalized_uuid(std::string_view uuid) {
   return text;
 }
 
+std::string whole_gpu_key(const GpuIdentity& gpu) {
+  if (!gpu.uuid.empty()) return "u" + normalized_uuid(gpu.uuid);
+  if (gpu.host.empty() || gpu.index.empty()) return {};
+  return "i" + gpu.host + '\0' + gpu.index;
+}
+
 std::string normalized_bus_id(std::string_view bus_id) {
   std::string text = base::to_lower(bus_id);
   // The domain comes with four or eight digits, or not at all.

@@ -84,13 +84,13 @@ Collector::BindingId Collector::bind(std::span<const jobs::LabelView> labels, st
   binding.scope = scope;
   const samples::GpuIdentity& gpu = binding.facts.gpu;
   if (!gpu.uuid.empty()) {
-    binding.key = "u" + samples::normalized_uuid(gpu.uuid);
-  } else if (binding.facts.masked_uuid) {
-    binding.key = "m" + std::string(scope) + '\0' + gpu.host;
+    binding.whole = "u" + samples::normalized_uuid(gpu.uuid);
+  } else if (binding.facts.masked_uuid && gpu.index.empty()) {
+    binding.whole = "m" + std::string(scope) + '\0' + gpu.host;
   } else {
-    binding.key = "i" + (gpu.host.empty() ? std::string(scope) : gpu.host) + '\0' + gpu.index;
+    binding.whole = "i" + (gpu.host.empty() ? std::string(scope) : gpu.host) + '\0' + gpu.index;
   }
-  binding.key += '\0' + gpu.mig_instance;
+  binding.key = binding.whole + '\0' + gpu.mig_instance;
   for (const jobs::LabelView& label : labels) {
     if (label.name == "pipe" || label.name == "clock_type") {
       binding.pipe = label.value;
@@ -107,11 +107,12 @@ Collector::Gpu& Collector::gpu_of(Binding& binding) {
         gpu_by_key_.emplace(binding.key, static_cast<std::uint32_t>(gpus_.size()));
     if (is_new) {
       gpus_.emplace_back();
+      if (!binding.whole.starts_with('m')) gpus_.back().whole = binding.whole;
       if (binding.facts.gpu.uuid.empty()) {
         const samples::GpuIdentity& gpu = binding.facts.gpu;
         quality_.add("gpu_without_uuid",
                      (gpu.host.empty() ? binding.scope : gpu.host) +
-                         (binding.facts.masked_uuid ? ", UUID masked" : ", index " + gpu.index));
+                         (binding.facts.masked_uuid ? ", UUID masked" : "") + (gpu.index.empty() ? "" : ", index " + gpu.index));
       }
     }
     binding.gpu = at->second;
@@ -253,15 +254,15 @@ void Collector::join_by_index() {
 }
 
 void Collector::give_to_instances() {
-  std::map<std::string, std::vector<std::size_t>> instances;  // by UUID
+  std::map<std::string, std::vector<std::size_t>> instances;  // by their GPU
   std::map<std::string, std::size_t> parents;
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     const samples::GpuIdentity& gpu = gpus_[i].timeline.gpu;
-    if (gpu.uuid.empty()) continue;
+    if (gpus_[i].whole.empty()) continue;
     if (gpu.mig_instance.empty()) {
-      parents[samples::normalized_uuid(gpu.uuid)] = i;
+      parents[gpus_[i].whole] = i;
     } else {
-      instances[samples::normalized_uuid(gpu.uuid)].push_back(i);
+      instances[gpus_[i].whole].push_back(i);
     }
   }
   for (const auto& entry : instances) {

@@ -2,8 +2,8 @@
 // Gathers samples of any exporter, in any order, into one timeline per GPU: aliases become one quantity, units are
 // normalised, copies count once, and what is no value is counted with its reason.
 //
-// Identity is (UUID, MIG instance); without a UUID it is host and index within the scope of the scrape, and
-// such a GPU joins one with the same host and index whose UUID is known. Label renames do not split a GPU.
+// Identity is (UUID, MIG instance); without a UUID, or with a masked one, it is (host, index, MIG instance) within the scope of
+// the scrape, and such a GPU joins one with the same host and index whose UUID is known. Label renames do not split a GPU.
 // Copies: the same quantity of one GPU at one time from several series (pods sharing a GPU, replicas,
 // two names during an upgrade) is one reading; per-process families add up to the device's.
 // MIG: values that belong to the whole GPU are given to each instance that lacks them; while instances are there
@@ -64,7 +64,8 @@ class Collector {
  private:
   struct Binding {
     jobs::LabelFacts facts;
-    std::string key;     // identity
+    std::string whole;   // identity of the GPU
+    std::string key;     // of it or its instance
     std::string scope;
     std::string pipe;    // label "pipe", "clock_type": what an alias may depend on
     bool has_pipe = false;
@@ -73,6 +74,7 @@ class Collector {
   };
   struct Gpu {
     samples::GpuTimeline timeline;
+    std::string whole;  // Binding::whole; empty where several GPUs may be behind it
     std::unordered_map<std::int64_t, std::uint32_t> row_at;  // by unix_milliseconds
     std::vector<char> util_is_devices;                       // per row: utilisation came without a pod
     // Which alias each quantity was first read under: another field for the same quantity (a requested and an enforced

@@ -103,6 +103,30 @@ TEST(Collector, masked_uuids_of_two_files_are_two_gpus) {
   EXPECT_EQ(world.collector.take().size(), 2U);
 }
 
+TEST(Collector, gpus_with_masked_uuids_are_told_apart_by_host_and_index) {
+  World world;
+  std::string text;
+  for (const char* uuid : {"GPU-00000000-0000-0000-0000-000000000000", "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"}) {
+    for (const char* index : {"0", "1"}) {
+      text += std::string("DCGM_FI_DEV_SM_CLOCK{gpu=\"") + index + "\",UUID=\"" + uuid + "\",Hostname=\"" + uuid[4] + "\"} 1500\n";
+    }
+  }
+  EXPECT_EQ(world.read(text).size(), 4U);
+}
+
+TEST(Collector, instances_of_gpus_with_masked_uuids_are_of_the_gpu_with_their_index) {
+  World world;
+  const std::string same = "UUID=\"GPU-00000000-0000-0000-0000-000000000000\",Hostname=\"n1\"";
+  const auto gpus = world.read("DCGM_FI_DEV_SM_CLOCK{gpu=\"0\"," + same + "} 1500\n" +
+                               "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{gpu=\"0\",GPU_I_ID=\"1\"," + same + "} 0.5\n" +
+                               "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{gpu=\"0\",GPU_I_ID=\"2\"," + same + "} 0.5\n" +
+                               "DCGM_FI_DEV_SM_CLOCK{gpu=\"1\"," + same + "} 1400\n");
+  ASSERT_EQ(gpus.size(), 3U);
+  for (const auto& gpu : gpus) {
+    EXPECT_EQ(gpu.scrapes[0].reading(Metric::kSmClock).value(), gpu.gpu.index == "0" ? 1.5e9 : 1.4e9);
+  }
+}
+
 TEST(Collector, samples_of_other_exporters_make_no_gpu) {
   World world;
   EXPECT_TRUE(world.read("node_cpu_seconds_total{cpu=\"0\"} 1\nnvidia_smi_count 8\n"
