@@ -74,6 +74,21 @@ TEST(LabelRules, a_uuid_is_found_under_every_spelling_and_masked_ones_are_none) 
   EXPECT_FALSE(facts({{"UUID", "GPU-11111111-1111-1111-1111-111111111111"}}).masked_uuid);
 }
 
+TEST(LabelRules, an_instance_may_be_named_by_a_uuid_of_its_own_and_its_profile_in_the_name_of_the_model) {
+  const auto slurm = facts({{"gpu", "MIG-265a219d-a49f-578a-825d-222c72699c16"}, {"gpu_type", "NVIDIA A100-SXM4-40GB"}}).gpu;
+  EXPECT_EQ(slurm.mig_instance, "MIG-265a219d-a49f-578a-825d-222c72699c16");
+  EXPECT_FALSE(slurm.mig_slices().has_value());
+  EXPECT_EQ(samples::whole_gpu_key(slurm), "");
+  const auto named = facts({{"UUID", "MIG-265a219d"}, {"modelName", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"}}).gpu;
+  EXPECT_EQ(named.mig_profile, "1g.10gb");
+  EXPECT_EQ(named.model_raw, "NVIDIA H100 80GB HBM3");
+  const auto old = facts({{"UUID", "MIG-GPU-8a5f/7/0"}}).gpu;
+  EXPECT_EQ(old.uuid, "GPU-8a5f");
+  EXPECT_EQ(old.mig_instance, "7");
+  const auto whole = facts({{"UUID", "GPU-a"}, {"modelName", "NVIDIA H100 80GB HBM3"}}).gpu;
+  EXPECT_EQ(whole.mig_instance, "");
+}
+
 TEST(LabelRules, a_pod_that_nobody_names_is_known_by_its_uid_unless_it_is_the_exporter) {
   EXPECT_EQ(facts({{"pod_uid", "u-1"}}).holder.job, "u-1");
   EXPECT_EQ(facts({{"pod_uid", "u-1"}, {"pod", "train-0"}}).holder.job, "train-0");

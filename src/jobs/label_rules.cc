@@ -179,6 +179,30 @@ base::Result<LabelRules> LabelRules::parse(std::string_view json) {
   return rules;
 }
 
+namespace {
+
+// An instance that is named by a UUID of its own ("MIG-265a…", or as drivers before 470 had it "MIG-GPU-…/1/0"), and a profile that
+// is in the name of the model ("NVIDIA H100 80GB HBM3 MIG 1g.10gb").
+void read_instance(samples::GpuIdentity& gpu) {
+  constexpr std::string_view kOld = "MIG-GPU-";
+  const std::size_t slash = gpu.uuid.find('/');
+  if (gpu.uuid.starts_with(kOld) && slash != std::string::npos) {
+    const std::size_t end = gpu.uuid.find('/', slash + 1);
+    if (gpu.mig_instance.empty()) gpu.mig_instance = gpu.uuid.substr(slash + 1, end - slash - 1);
+    gpu.uuid = gpu.uuid.substr(4, slash - 4);
+  }
+  if (samples::is_instance_uuid(gpu.uuid) && gpu.mig_instance.empty()) gpu.mig_instance = gpu.uuid;
+  const std::size_t mig = gpu.model_raw.rfind("MIG");
+  if (gpu.mig_instance.empty() || mig == std::string::npos || mig < 2 || gpu.model_raw.size() < mig + 5) return;
+  samples::GpuIdentity named;
+  named.mig_profile = gpu.model_raw.substr(mig + 4);
+  if (!named.mig_slices()) return;
+  if (gpu.mig_profile.empty()) gpu.mig_profile = named.mig_profile;
+  gpu.model_raw.erase(mig - 1);
+}
+
+}  // namespace
+
 LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
   LabelFacts facts;
   const auto first = [&](std::string_view field, auto accept) -> std::string_view {
@@ -198,12 +222,12 @@ LabelFacts LabelRules::apply(std::span<const LabelView> labels) const {
     if (names_one && is_masked_uuid(value) && value.size() > 8) facts.masked_uuid = true;
     return names_one && !is_masked_uuid(value);
   });
-  facts.gpu.index =
-      first("index", [&](std::string_view, std::string_view value) { return !looks_like_uuid(value); });
+  facts.gpu.index = first("index", [&](std::string_view, std::string_view value) { return !looks_like_uuid(value); });
   facts.gpu.mig_instance = first("mig_instance", any);
   facts.gpu.mig_profile = first("mig_profile", any);
   facts.gpu.pci_bus_id = first("pci_bus_id", any);
   facts.gpu.model_raw = first("model", any);
+  read_instance(facts.gpu);
   facts.gpu.driver_version = first("driver_version", any);
   std::string_view host_label;
   facts.gpu.host = first("host", [&](std::string_view name, std::string_view) {

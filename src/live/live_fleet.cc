@@ -134,12 +134,14 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
   } else if (has_place) {
     gpu_by_key_.set(base::hash128(place), index);  // the latest GPU in the slot, after a replacement
   }
-  if (!seen.mig_instance.empty() && (!seen.uuid.empty() || has_place)) {
+  const bool names_whole = !seen.uuid.empty() && !samples::is_instance_uuid(seen.uuid);
+  if (!seen.mig_instance.empty() && seen.mig_instance != seen.uuid && (names_whole || has_place)) {
     samples::GpuIdentity whole = seen;
     whole.mig_instance.clear();
     whole.mig_profile.clear();
+    if (!names_whole) whole.uuid.clear();
     const GpuIndex parent =
-        make_gpu(seen.uuid.empty() ? whole_place : "u" + samples::normalized_uuid(seen.uuid) + '\0', whole);
+        make_gpu(names_whole ? "u" + samples::normalized_uuid(seen.uuid) + '\0' : whole_place, whole);
     gpus_[index].parent = parent;
     gpus_[index].is_instance = true;
     gpus_[parent].has_instances = true;

@@ -287,6 +287,16 @@ TEST_F(Live, an_instance_of_a_gpu_with_a_masked_uuid_has_the_rest_of_its_index_b
   EXPECT_NEAR(static_cast<double>(total("").absent(samples::AbsentReason::kUnsplitInstances)) / 1e6, 180 * 4 / 7.0, 1e-4);
 }
 
+TEST_F(Live, an_instance_that_only_its_own_uuid_names_is_no_whole_gpu) {
+  const LabelView labels[] = {{"gpu", "MIG-265a"}, {"Hostname", "n1"}, {"gpu_type", "NVIDIA A100-SXM4-40GB"}};
+  const LabelSetId one = fleet.bind(labels, "").value();
+  for (int t = 0; t <= 300; t += 15) scrape(one, t, 0.5);
+  close();
+  EXPECT_EQ(fleet.gpu_count(), 1U);
+  EXPECT_EQ(allocated(total("MIG-265aMIG-265a")), 0);
+  EXPECT_EQ(quality.count("mig_profile_unknown"), 1U);
+}
+
 TEST_F(Live, every_limit_holds_at_and_one_past_it) {
   LiveOptions options;
   options.gpus_max = 1;

@@ -229,8 +229,10 @@ void add_unseen_gpus(Fleet& fleet, const FleetOptions& options, const jobs::JobT
     if (!fleet.has_times) timeline.scrapes.emplace_back();
     IntegrateOptions integrate_options = options.integrate;
     integrate_options.window = fleet.window;
+    const double weight = samples::is_instance_uuid(timeline.gpu.uuid) ? 0 : 1;
+    if (weight == 0) quality.add("mig_profile_unknown", gpu_label(timeline.gpu));
     GpuTime unseen =
-        integrate(timeline, nullptr, std::nullopt, 1.0, integrate_options, jobs, holders, quality);
+        integrate(timeline, nullptr, std::nullopt, weight, integrate_options, jobs, holders, quality);
     // Outside its jobs nothing says that the GPU is there.
     std::erase_if(unseen.portions, [](const Portion& p) { return !p.holder; });
     quality.add("not_seen", gpu_label(unseen.gpu) + " of job " + record.job);

@@ -100,6 +100,14 @@ TEST(Fleet, an_instance_of_unknown_profile_has_no_weight_and_is_named) {
   EXPECT_EQ(fleet.gpus[0].sum().allocated_seconds, 0);
 }
 
+TEST(Fleet, instances_that_only_their_own_uuids_name_are_no_whole_gpus) {
+  World world;
+  world.options.integrate.window = {at(0), at(3600)};
+  const Fleet fleet = world.roll({timeline("MIG-a", 0, 3600, "MIG-a", "3g.20gb"), timeline("MIG-b", 0, 3600, "MIG-b", "")});
+  EXPECT_NEAR(allocated(fleet), 3600 * 3.0 / 7, 1e-6);
+  EXPECT_EQ(world.quality.count("mig_profile_unknown"), 1U);
+}
+
 TEST(Fleet, a_gpu_that_came_late_was_not_seen_before) {
   World world;
   const Fleet fleet = world.roll({timeline("GPU-a", 0, 3600), timeline("GPU-b", 1800, 3600)});

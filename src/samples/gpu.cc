@@ -27,8 +27,12 @@ std::string normalized_uuid(std::string_view uuid) {
   return text;
 }
 
+bool is_instance_uuid(std::string_view uuid) { return uuid.starts_with("MIG-"); }
+
 std::string whole_gpu_key(const GpuIdentity& gpu) {
-  if (!gpu.uuid.empty()) return "u" + normalized_uuid(gpu.uuid);
+  if (!gpu.uuid.empty() && !is_instance_uuid(gpu.uuid)) return "u" + normalized_uuid(gpu.uuid);
+  // An index beside nothing but the instance's UUID may count instances.
+  if (!gpu.uuid.empty() && gpu.mig_instance == gpu.uuid) return {};
   if (gpu.host.empty() || gpu.index.empty()) return {};
   return "i" + gpu.host + '\0' + gpu.index;
 }

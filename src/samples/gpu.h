@@ -19,7 +19,7 @@ namespace flopsight::samples {
 
 struct GpuIdentity {
   std::string uuid;          // as scraped; empty when unknown (also when masked)
-  std::string mig_instance;  // GPU instance id; empty for a whole GPU
+  std::string mig_instance;  // GPU instance id, or the instance's own UUID where only that is known; empty for a whole GPU
   std::string mig_profile;   // "1g.5gb"
   std::string host;
   std::string index;
@@ -49,6 +49,8 @@ struct Holder {
 
 // Identity without spelling: "GPU-AB" and "ab" are one.
 std::string normalized_uuid(std::string_view uuid);
+// Whether it names a MIG instance and not a GPU.
+bool is_instance_uuid(std::string_view uuid);
 // The same for all instances of one GPU and for that GPU: its UUID, else its host and index. Empty where they do not say which it is.
 std::string whole_gpu_key(const GpuIdentity& gpu);
 // "00000000:53:00.0" and "0000:53:00.0" are one.

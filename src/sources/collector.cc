@@ -91,6 +91,7 @@ Collector::BindingId Collector::bind(std::span<const jobs::LabelView> labels, st
     binding.whole = "i" + (gpu.host.empty() ? std::string(scope) : gpu.host) + '\0' + gpu.index;
   }
   binding.key = binding.whole + '\0' + gpu.mig_instance;
+  if (samples::is_instance_uuid(gpu.uuid)) binding.whole = samples::whole_gpu_key(gpu);
   for (const jobs::LabelView& label : labels) {
     if (label.name == "pipe" || label.name == "clock_type") {
       binding.pipe = label.value;
