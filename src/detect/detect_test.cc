@@ -239,6 +239,19 @@ TEST(Faults, heat_and_the_power_brake_are_told_after_five_minutes) {
   EXPECT_EQ(found[1].kind, FindingKind::kPowerBrake);
 }
 
+TEST(Faults, the_clock_and_the_reason_are_those_of_the_minutes_that_showed_it) {
+  const auto found = faults_after(13, [](GpuMinute& it) {
+    if (it.point.start >= at(70)) return;
+    if (it.gpu == 3) it.point.thermal_ratio = 0.9, it.point.clock_hertz = 1.2e9;
+    if (it.gpu == 9) it.point = unmeasured((it.point.start.unix_milliseconds - at(0).unix_milliseconds) / kMinute, AbsentReason::kNoTensorCounter);
+  });
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].evidence[0].value, 1.2e9F);
+  EXPECT_NE(found[0].text.find("its SM clock was 1200 MHz"), std::string::npos) << found[0].text;
+  EXPECT_EQ(found[1].kind, FindingKind::kCounterDead);
+  EXPECT_NE(found[1].text.find("its tensor counter is gone"), std::string::npos) << found[1].text;
+}
+
 TEST(Faults, a_stuck_clock_is_told_from_a_capped_one_and_from_an_idle_one) {
   const auto kind_of = [](auto change) {
     const auto found = faults_after(15, [&](GpuMinute& it) {

@@ -52,6 +52,8 @@ std::size_t condition_of(AbsentReason reason, bool measured_ever) {
   return kNone;
 }
 
+bool is_busy(const MinutePoint& point) { return point.clock_hertz && point.sm_ratio && *point.sm_ratio >= kBusySm; }
+
 }  // namespace
 
 void FaultDetector::count(State& state, std::size_t condition, bool shows, const MinutePoint& point, double lost) {
@@ -66,6 +68,11 @@ void FaultDetector::count(State& state, std::size_t condition, bool shows, const
     it.count = static_cast<std::uint8_t>(std::min(it.count + 1, limit + kCountBeyond));
     it.last = point.start.unix_milliseconds;
     it.lost_gpu_seconds += static_cast<float>(std::max(0.0, lost));
+    if (point.absent) it.absent = *point.absent;
+    if (is_busy(point)) {
+      it.clock_hertz = static_cast<float>(*point.clock_hertz);
+      it.by_setting = point.setting_ratio.value_or(0) >= kShareMin;
+    }
     it.open = it.open || it.count >= limit;
     return;
   }
@@ -81,12 +88,10 @@ void FaultDetector::forget_what_is_over(State& state) {
 
 void FaultDetector::see_work(State& state, const MinutePoint& point) {
   const bool hot = point.thermal_ratio.value_or(0) >= kShareMin, brake = point.power_brake_ratio.value_or(0) >= kShareMin;
-  const bool busy = point.clock_hertz && point.sm_ratio && *point.sm_ratio >= kBusySm;
+  const bool busy = is_busy(point);
   double lost = 0;
   if (busy) {
-    state.by_setting = point.setting_ratio.value_or(0) >= kShareMin;
-    state.clock_hertz = static_cast<float>(*point.clock_hertz);
-    state.clock_best_hertz = std::max(state.clock_best_hertz, state.clock_hertz);
+    state.clock_best_hertz = std::max(state.clock_best_hertz, static_cast<float>(*point.clock_hertz));
     lost = (1 - *point.clock_hertz / static_cast<double>(state.clock_best_hertz)) * point.allocated_seconds;
     state.busy_minutes = static_cast<std::uint8_t>(std::min<int>(state.busy_minutes + 1, kBusyMinutes));
   }
@@ -105,10 +110,7 @@ void FaultDetector::see(State& state, const MinutePoint& point) {
   for (std::size_t condition = kDead; condition <= kUnmeasurable; ++condition) {
     count(state, condition, condition == absent, point, 0);
   }
-  if (point.absent) {
-    state.absent = *point.absent;
-    return;
-  }
+  if (point.absent) return;
   state.measured_ever = true;
   see_work(state, point);
 }
@@ -134,18 +136,23 @@ Finding FaultDetector::describe(const State& state, std::size_t condition) const
   out.last = units::Instant{it.last};
   if (info_of(out.kind).data_quality) {
     out.evidence = {{"unmeasured_seconds", (out.last - out.first).value + 60}};
-    out.text = "unmeasured: " + std::string(samples::absent_reason_meaning(state.absent));
+    const bool is_gone = condition == kDead && it.absent == AbsentReason::kNoTensorCounter;
+    out.text = "unmeasured: " + (is_gone ? "its tensor counter is gone, while other metrics of it go on"
+                                         : std::string(samples::absent_reason_meaning(it.absent)));
     return out;
   }
-  const auto clock = static_cast<double>(state.clock_hertz), best = static_cast<double>(state.clock_best_hertz);
-  out.evidence = {{"clock_hertz", clock}, {"clock_best_hertz", best}};
+  const auto clock = static_cast<double>(it.clock_hertz), best = static_cast<double>(state.clock_best_hertz);
   out.cost = units::gpu_hours(units::Seconds(static_cast<double>(it.lost_gpu_seconds)));
-  const std::string clocks = "its SM clock is " + megahertz_text(clock) + ", its best was " + megahertz_text(best);
+  std::string clocks = "its SM clock while busy is not known";
+  if (clock > 0) {
+    out.evidence = {{"clock_hertz", clock}, {"clock_best_hertz", best}};
+    clocks = "its SM clock was " + megahertz_text(clock) + ", its best was " + megahertz_text(best);
+  }
   switch (out.kind) {
     case FindingKind::kThermal: out.text = "slowed down by heat: " + clocks; break;
     case FindingKind::kPowerBrake: out.text = "slowed down by the power brake: " + clocks; break;
     case FindingKind::kPowerCapped: out.text = "held down by its power cap: " + clocks; break;
-    default: out.text = "its clock is stuck: " + clocks + (state.by_setting ? ", by a clock setting" : ", and no event reason says why"); break;
+    default: out.text = "its clock is stuck: " + clocks + (it.by_setting ? ", by a clock setting" : ", and no event reason says why"); break;
   }
   return out;
 }

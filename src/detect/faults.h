@@ -39,6 +39,10 @@ class FaultDetector {
   struct Condition {
     std::uint8_t count = 0;
     bool open = false;
+    // Of the last minute that showed it.
+    bool by_setting = false;  // event reason 0x2
+    samples::AbsentReason absent = samples::AbsentReason::kNotSeen;
+    float clock_hertz = 0;  // 0: none that was busy
     float lost_gpu_seconds = 0;
     std::int64_t first = 0, last = 0;
   };
@@ -46,12 +50,9 @@ class FaultDetector {
   struct State {
     bool seen = false;
     bool measured_ever = false;
-    bool by_setting = false;  // event reason 0x2, in the last busy minute
     std::uint8_t busy_minutes = 0;  // up to 30
     std::uint32_t host = 0;
     float clock_best_hertz = 0;
-    float clock_hertz = 0;
-    samples::AbsentReason absent = samples::AbsentReason::kNotSeen;  // the last reason
     std::unique_ptr<Conditions> conditions;  // of most GPUs none: nothing is the matter with them
   };
   void see(State& state, const MinutePoint& point);

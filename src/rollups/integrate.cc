@@ -296,8 +296,7 @@ class EndCounter {
 
 // Lays both views over each other and adds every elementary interval.
 void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderPiece>& held,
-           FileJobs& file, double weight, AbsentReason uncovered, GpuTime& out,
-           samples::QualityLog& quality) {
+           FileJobs& file, double weight, GpuTime& out, samples::QualityLog& quality) {
   std::vector<units::Instant> cuts;
   cuts.reserve(2 * (measured.size() + held.size()));
   for (const auto& piece : measured) cuts.insert(cuts.end(), {piece.start, piece.end});
@@ -315,7 +314,8 @@ void sweep(const std::vector<MeasuredPiece>& measured, const std::vector<HolderP
     while (m < measured.size() && measured[m].end <= start) ++m;
     const MeasuredPiece* piece =
         m < measured.size() && measured[m].start <= start ? &measured[m] : nullptr;
-    const AbsentReason why = held[h].seen                             ? uncovered
+    // Where other metrics go on and no tensor activity holds, its counter is what is missing.
+    const AbsentReason why = held[h].seen                     ? AbsentReason::kNoTensorCounter
                              : h == 0 || h + 1 == held.size() ? AbsentReason::kNotSeen
                                                               : AbsentReason::kGap;
     const auto who = file.empty() ? held[h].holders : file.holders_at(start, held[h].holders, quality);
@@ -377,11 +377,8 @@ GpuTime integrate(const samples::GpuTimeline& timeline, const catalog::Device* d
   std::uint64_t above_one = 0;
   for (const MeasuredPiece& piece : measured) above_one += piece.ofu.present() && piece.ofu.value() > 1;
   quality.add("ofu_above_one", gpu_label(out.gpu), above_one);
-  const bool has_tensor = std::any_of(timeline.scrapes.begin(), timeline.scrapes.end(),
-                                      [](const GpuScrape& s) { return has_tensor_signal(s); });
   FileJobs file(timeline.gpu, jobs, holders);
-  sweep(measured, held, file, weight, has_tensor ? AbsentReason::kGap : AbsentReason::kNoTensorCounter,
-        out, quality);
+  sweep(measured, held, file, weight, out, quality);
   return out;
 }
 

@@ -58,6 +58,18 @@ TEST(Integrate, a_gap_is_unmeasured_and_not_idle) {
   EXPECT_DOUBLE_EQ(totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kGap)], 300);
 }
 
+TEST(Integrate, where_other_metrics_go_on_the_tensor_counter_is_gone) {
+  World world;
+  GpuTimeline gpu;
+  for (int i = 0; i < 30; ++i) {
+    gpu.scrapes.push_back(scrape(i * 30, 0.5));
+    if (i >= 10 && i < 20) gpu.scrapes.back().reading(Metric::kTensorActive) = Absent{};
+  }
+  const Totals totals = world.run(gpu).sum();
+  EXPECT_DOUBLE_EQ(totals.measured_seconds, 600);
+  EXPECT_DOUBLE_EQ(totals.absent_seconds[static_cast<std::size_t>(AbsentReason::kNoTensorCounter)], 300);
+}
+
 TEST(Integrate, absent_time_adds_up_to_what_was_not_measured) {
   World world;
   GpuTimeline gpu;

@@ -11,7 +11,7 @@
 namespace flopsight::samples {
 
 enum class AbsentReason : std::uint8_t {
-  kNoTensorCounter,    // no tensor metric for this GPU at all
+  kNoTensorCounter,    // no tensor metric of this GPU, at all or while its others went on
   kNoClock,            // tensor activity without an SM clock
   kNoReferenceClock,   // unknown GPU model and no maximum clock scraped
   kUncalibrated,       // AMD: no public measurement ties the counter to FLOPs
