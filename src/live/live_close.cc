@@ -102,6 +102,7 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
   how.window = window;
   rollups::GpuTime rolled = rollups::integrate(timeline, kind.device, kind.reference, kind.weight, how, jobs_,
                                                holders_, noted);
+  explain_by_host(index, window, rolled);
   if (!gpu.has_tensor) {
     const samples::GpuIdentity& who = timeline.gpu;
     quality_.add("no_tensor_counter", who.host.empty() ? rollups::gpu_label(who) : who.host);
@@ -198,6 +199,7 @@ void LiveFleet::drop_closed(Gpu& gpu) {
 }
 
 void LiveFleet::close_rests(const CellSink& sink) {
+  end_pause_round();
   const std::int64_t slot = units::milliseconds(options_.slot);
   for (auto& [parent, slots] : instance_microseconds_) {
     std::int64_t complete = std::numeric_limits<std::int64_t>::max();

@@ -30,6 +30,7 @@
 #include "catalog/metrics.h"
 #include "jobs/holder_table.h"
 #include "jobs/label_rules.h"
+#include "live/host_pause.h"
 #include "live/packed_identity.h"
 #include "live/pending_rows.h"
 #include "rollups/cell.h"
@@ -196,6 +197,10 @@ class LiveFleet {
   void close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything);
   void close_slot(GpuIndex index, units::Window window, const CellSink& sink);
   samples::GpuTimeline timeline_of(const Gpu& gpu, units::Window window) const;
+  // host_pause.cc: what a slot lacks because a profiler holds the counters of the whole host.
+  void explain_by_host(GpuIndex index, units::Window window, rollups::GpuTime& rolled);
+  bool is_host_paused(std::uint64_t host, std::int64_t unix_milliseconds);
+  void end_pause_round();
 
   LiveOptions options_;
   const jobs::LabelRules& rules_;
@@ -217,6 +222,7 @@ class LiveFleet {
   std::map<GpuIndex, std::vector<GpuIndex>> instances_;
   std::array<std::uint64_t, kAddResultCount> counts_{};
   std::array<std::uint64_t, samples::kAbsentReasonCount> absent_noted_{};
+  HostPauses pauses_;
   bool simulated_ = false;
   bool replaying_ = false;
   std::int64_t slots_at_once_ = 0;
