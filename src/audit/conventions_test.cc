@@ -82,6 +82,14 @@ TEST(AuditConventions, a_count_is_named_whichever_peak_its_mfu_is_of) {
   EXPECT_EQ(a.reference_peak_flops_per_second, own);
 }
 
+TEST(AuditConventions, a_count_that_only_comes_near_is_not_named) {
+  const audit::Run run = run_of("made--Llama-3-8B", 4096);
+  for (const char* name : {"palm", "6n_active", "hf_trainer", "verl"}) {
+    const Audit a = rate_of(run, 1.012 * counted_by(name, run));
+    for (const Ranked& r : a.hypotheses) EXPECT_LE(r.hypothesis.conventions.empty() ? 0 : std::abs(std::log(r.observed_ratio / r.hypothesis.ratio)), 0.006) << name << " " << all(a);
+  }
+}
+
 TEST(AuditConventions, parts_add_up) {
   const audit::Run run = run_of("Qwen--Qwen3.5-397B-A17B", 32768);
   for (const Hypothesis& h : convention_hypotheses(run)) {

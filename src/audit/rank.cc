@@ -64,8 +64,11 @@ void rank_figures(std::vector<Ranked>& kept, const std::vector<Hypothesis>& sing
   const auto is_one = [](const Ranked& r) { return r.hypothesis.is_one(); };
   rank(kept, singles, pairs, observed, kLogSigma, evidence);
   if (std::any_of(kept.begin() + static_cast<std::ptrdiff_t>(before), kept.end(), is_one)) return;
+  // A program's formula makes its figure or does not; what comes near to it is another one.
+  std::vector<Hypothesis> mistakes = singles;
+  std::erase_if(mistakes, [](const Hypothesis& h) { return !h.conventions.empty(); });
   // There are so many pairs that one of them comes near to any figure: those that only come near are the last resort.
-  rank(kept, singles, {}, observed, kConventionSigma, evidence);
+  rank(kept, mistakes, {}, observed, kConventionSigma, evidence);
   if (kept.size() == before) rank(kept, {}, pairs, observed, kConventionSigma, evidence);
 }
 
