@@ -58,7 +58,7 @@ class Expressions {
 base::Result<Suspects> ask_contradictions(PrometheusClient& client, const Plan& plan, const PushdownOptions& options,
                                           const ContradictionLimits& limits) {
   const Expressions e(plan, options);
-  const std::string step = std::to_string(std::llround(contradiction_step(options.window, options.step).value * 1000)) + "ms";
+  const std::string step = std::to_string(std::llround(coarse_step(options.window, options.step).value * 1000)) + "ms";
   Suspects out;
   // The largest value of `inside` for each GPU that has any.
   const auto ask = [&](const std::string& inside, const auto& take) {

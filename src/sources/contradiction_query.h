@@ -25,12 +25,7 @@ struct Suspects {
   std::map<std::string, units::Watts> power_while_idle;  // the most that was drawn while an activity was 0
 };
 
-// In windows of over two hours it is looked every five minutes, as what lasts less costs little: contradictions last until an exporter or a host is
-// restarted.
-inline units::Seconds contradiction_step(units::Window window, units::Seconds step) {
-  return window.length() > units::Seconds(7200) && step < units::Seconds(300) ? units::Seconds(300) : step;
-}
-
+// At each coarse_step(), as what lasts less costs little: contradictions last until an exporter or a host is restarted.
 base::Result<Suspects> ask_contradictions(PrometheusClient& client, const Plan& plan, const PushdownOptions& options,
                                           const ContradictionLimits& limits);
 

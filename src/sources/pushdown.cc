@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "catalog/metrics.h"
@@ -13,6 +14,7 @@ namespace flopsight::sources {
 namespace {
 
 using samples::PushedSpan;
+using units::Seconds;
 
 std::string join(const std::vector<std::string>& names) {
   std::string out;
@@ -154,6 +156,37 @@ base::Status need_raw_with_tensor(PrometheusClient& client, const Plan& plan, co
   return {};
 }
 
+// GPUs of which some series comes less often than a sample is held, while those that the interval was taken from come more often: at most
+// steps there is nothing, and that looks like a gap. Such a series was there shortly before, again and again; one that has ended only once.
+base::Status need_raw_of_slow_series(PrometheusClient& client, const Plan& plan, const PushdownOptions& options, const jobs::LabelRules& rules,
+                                     PushdownResult& result) {
+  const Seconds hold = sample_hold(plan.interval), longer(std::max(300.0, 4 * hold.value)), step = coarse_step(options.window, options.step);
+  const std::string by = "group by (" + join(holder_label_names(plan, rules)) + ")";
+  const std::string inside = held(by, plan.clock_names, {options.match, longer}) + " unless " + held(by, plan.clock_names, {options.match, hold});
+  std::map<std::vector<std::pair<std::string, std::string>>, double> lapses;  // steps, by labels
+  const auto query = [&](const std::string& range) {
+    return "count_over_time((" + inside + ")[" + range + ":" + std::to_string(std::llround(step.value * 1000)) + "ms])";
+  };
+  FLOPSIGHT_RETURN_IF_ERROR(client.query_halved(options.window, query, [&](const wire::ApiAnswer& answer) {
+    for (const wire::ApiSeries& series : answer.series) {
+      if (!series.points.empty()) lapses[series.labels] += series.points.back().value;
+    }
+  }));
+  std::set<std::string> slow;
+  for (const auto& [labels, steps] : lapses) {
+    if (step * steps <= longer * 2 + options.window.length() * 0.01) continue;
+    for (const auto& [label, value] : labels) {
+      const jobs::LabelView view{label, value};
+      if (label != plan.gpu_label || rules.apply({&view, 1}).gpu.uuid.empty()) continue;
+      const std::string uuid = samples::normalized_uuid(value);
+      slow.insert(uuid);
+      result.need_raw[uuid].values.insert(value);
+    }
+  }
+  result.read_raw(slow);
+  return {};
+}
+
 // How many series the window holds, as seen at a few moments of it.
 base::Result<double> series_count(PrometheusClient& client, const Plan& plan, const PushdownOptions& options) {
   const units::Seconds look(std::clamp(options.window.length().value, 1.0, 1800.0));
@@ -207,6 +240,7 @@ base::Result<PushdownResult> ask_in_pieces(PrometheusClient& client, const Plan&
     }
   }
   PushdownResult result = gather.take(holders, options.step, sample_hold(plan.interval));
+  FLOPSIGHT_RETURN_IF_ERROR(need_raw_of_slow_series(client, plan, options, rules, result));
   FLOPSIGHT_RETURN_IF_ERROR(need_raw_with_tensor(client, plan, options, result));
   return result;
 }

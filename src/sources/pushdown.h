@@ -85,6 +85,11 @@ base::Result<PushdownResult> push_down(PrometheusClient& client, const Plan& pla
                                        jobs::HolderTable& holders, samples::QualityLog& quality,
                                        const std::function<void(PrometheusProgress)>& progress);
 
+// For what lasts, windows of over two hours are looked at every five minutes.
+inline units::Seconds coarse_step(units::Window window, units::Seconds step) {
+  return window.length() > units::Seconds(7200) && step < units::Seconds(300) ? units::Seconds(300) : step;
+}
+
 // Warnings and partial answers of the server, into the log.
 void note_answer(const wire::ApiAnswer& answer, samples::QualityLog& quality);
 

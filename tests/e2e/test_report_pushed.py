@@ -39,11 +39,11 @@ class History:
         return {"gpu": "0", "UUID": uuid(number), "modelName": A100, "Hostname": f"n{number}", "pod": job,
                 "namespace": "x" if job else None, **more}
 
-    def add(self, labels: dict, begin: int = 0, end: int = HOUR, names=(TENSOR, CLOCK), tensor=0.5, clock=1410, **others):
+    def add(self, labels: dict, begin: int = 0, end: int = HOUR, names=(TENSOR, CLOCK), tensor=0.5, clock=1410, every=SCRAPE, **others):
         """Values are numbers or functions of the second; None: no sample. `others` are further metrics by their names."""
         for name, value in ((names[0], tensor), (names[1], clock), *others.items()):
             at = value if callable(value) else lambda second, value=value: value
-            points = [((START + second) * 1000, at(second)) for second in range(begin, end, SCRAPE)]
+            points = [((START + second) * 1000, at(second)) for second in range(begin, end, every)]
             points = [(time, one) for time, one in points if one is not None]
             if points:
                 self.series.append(Series(name, {k: v for k, v in labels.items() if v is not None}, points))
@@ -241,6 +241,19 @@ class PushedOnOneServer:
         self.assertIn("looked for every 300 s", " ".join(answer["assumptions"]))
         lost = {group["key"]["job"]: group["gpu_hours_lost"] for group in answer["groups"]}
         self.assertAlmostEqual(lost["utilized"], 0.25, delta=TOLERANCE_HOURS)
+
+    def test_series_that_come_less_often_than_most_are_no_gap(self):
+        history = History()
+        for number in range(16):  # the interval is that of most
+            history.add(history.labels(f"usual-{number}"))
+        for every in (45, 60, 120):
+            history.add(history.labels(f"every-{every}"), begin=3, every=every)
+        # Only the slow exporter knows the job.
+        labels = history.labels(None)
+        history.add(labels)
+        history.add({**labels, "pod": "slow-pod", "namespace": "x", "instance": "b"}, begin=3, every=60)
+        self.compare(history, steps=("60s",))
+        self.assertIn("4 GPUs from raw samples", self.pushed_jobs(history))
 
     def test_gpus_that_sums_say_everything_of_are_not_fetched(self):
         history = History()

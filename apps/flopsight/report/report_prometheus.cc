@@ -190,7 +190,7 @@ Status roll_pushed(const Context& c, units::Seconds step) {
                               std::to_string(std::llround(step.value)) + " s; samples come every " +
                               std::to_string(std::llround(c.plan.interval.value)) +
                               " s; frozen readings are found only with --raw, and bad copies of good samples counted only there");
-  const units::Seconds looked = sources::contradiction_step(c.window, step);
+  const units::Seconds looked = sources::coarse_step(c.window, step);
   if (looked > step) {
     c.out.assumptions.push_back("readings that contradict each other were looked for every " + std::to_string(std::llround(looked.value)) +
                                 " s; shorter ones are found only with --raw");
