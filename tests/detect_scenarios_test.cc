@@ -68,12 +68,16 @@ class Watch {
     for (std::uint32_t host = 0; host < options.hosts(); ++host) host_names_.push_back("host" + std::to_string(host));
   }
 
+  SubjectNames names() const {
+    return {[this](std::uint32_t gpu) { return gpu_names_[gpu]; }, host_names_};
+  }
+
   std::map<std::string, Seen> run() {
     for (std::int64_t t = options_.start_milliseconds(); t + kMinute <= options_.end_milliseconds(); t += kMinute) {
       std::vector<GpuMinute> held;
       for (std::uint32_t slot = 0; slot < timetable_.slots().size(); ++slot) add_slot(slot, t, held);
       faults_.add(held);
-      for (const Finding& finding : faults_.findings({gpu_names_, host_names_})) see(finding, t, false);
+      for (const Finding& finding : faults_.findings(names())) see(finding, t, false);
     }
     return std::move(seen_);
   }
@@ -106,7 +110,7 @@ class Watch {
       gpus.push_back(minute);
     }
     job.detector->add(point_of_integral(sum, t, reference()), gpus);
-    for (const Finding& finding : job.detector->findings({gpu_names_, host_names_})) see(finding, t, timetable_.is_subject(slot));
+    for (const Finding& finding : job.detector->findings(names())) see(finding, t, timetable_.is_subject(slot));
     held.insert(held.end(), gpus.begin(), gpus.end());
   }
 

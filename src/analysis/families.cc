@@ -71,7 +71,7 @@ void FamilyIndex::see(const rollups::GpuTime& gpu, const HolderOf& holder_of) {
     if (gpu.is_many) {
       job.members.insert(gpu.members.begin(), gpu.members.end());
     } else {
-      job.gpus.insert(whole_gpu_key(gpu.gpu));
+      job.gpus.insert(counted_gpu_key(gpu.gpu));
     }
   }
 }

@@ -270,7 +270,7 @@ class Assumptions {
   class GpuSet {
    public:
     void add(const rollups::GpuTime& gpu) {
-      if (!gpu.is_many) keys_.insert(whole_gpu_key(gpu.gpu));
+      if (!gpu.is_many) keys_.insert(counted_gpu_key(gpu.gpu));
       for (const std::uint32_t member : gpu.members) {
         if (member >= members_.size()) members_.resize(member + std::size_t{1});
         if (!members_[member]) ++member_count_;

@@ -5,6 +5,7 @@
 
 #include "analysis/tally_internal.h"
 #include "model/reference_error.h"
+#include "rollups/screen.h"
 
 namespace flopsight::analysis {
 namespace {
@@ -36,8 +37,10 @@ std::size_t distinct(const std::vector<std::uint32_t>& members) {
 
 }  // namespace
 
-std::string whole_gpu_key(const samples::GpuIdentity& gpu) {
-  return gpu.uuid.empty() ? gpu.host + '\0' + gpu.index : gpu.uuid;
+std::string counted_gpu_key(const samples::GpuIdentity& gpu) {
+  std::string key = samples::whole_gpu_key(gpu);
+  // Of an instance that does not say which GPU it is part of, and of a GPU that has no name: what names it.
+  return key.empty() ? rollups::gpu_label(gpu) : key;
 }
 
 void ClockVariance::see(const rollups::GpuTime& gpu) { by_model_[model_key(gpu)].merge(gpu.spread); }
@@ -72,7 +75,7 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
     // Of what other holders of the same GPUs had, only their number is known here.
     shared_all_seconds *= std::max(1U, gpu.holders_at_once_max);
   } else {
-    gpus_.insert(whole_gpu_key(gpu.gpu));
+    gpus_.insert(counted_gpu_key(gpu.gpu));
   }
   // When all sharers are in this group there is nothing to split.
   if (shared_all_seconds - shared_mine_seconds > 1e-9 * shared_all_seconds) {

@@ -29,7 +29,7 @@ class ClockVariance {
 std::string main_absent_reason(const rollups::Totals& totals);
 
 // Who a GPU is; an instance of a MIG GPU is the GPU that it is part of.
-std::string whole_gpu_key(const samples::GpuIdentity& gpu);
+std::string counted_gpu_key(const samples::GpuIdentity& gpu);
 
 class Tally {
  public:

@@ -51,7 +51,7 @@ Status prepare(Database& database, bool read_only) {
     FLOPSIGHT_RETURN_IF_ERROR(
         database.execute(std::string("BEGIN IMMEDIATE;") + kTables + "PRAGMA user_version = " + std::to_string(kVersion) + "; COMMIT;"));
   }
-  return database.execute("PRAGMA synchronous = FULL; PRAGMA cache_size = -4000;");
+  return database.execute("PRAGMA synchronous = FULL; PRAGMA cache_size = -1000;");
 }
 
 Result<Record> record_in(const Statement& row) {

@@ -83,7 +83,7 @@ bool LiveFleet::is_host_paused(std::uint64_t host, std::int64_t unix_millisecond
   const bool all = std::all_of(members.begin(), members.end(), [&](std::uint32_t member) {
     const PendingRows& rows = gpus_[member].rows;
     const std::size_t at = rows.first_at_or_after(unix_milliseconds);
-    return at < rows.size() && rows.at(at).unix_milliseconds == unix_milliseconds && lacks_tensor(rows, at);
+    return at < rows.size() && rows.at(at).unix_milliseconds() == unix_milliseconds && lacks_tensor(rows, at);
   });
   if (all) pauses_.add(host, unix_milliseconds);
   return all;
@@ -104,7 +104,7 @@ void LiveFleet::explain_by_host(GpuIndex index, units::Window window, rollups::G
   for (std::size_t i = from == to && from > 0 ? from - 1 : from; i < to; ++i) {
     if (!lacks_tensor(gpu.rows, i)) continue;
     ++lacking;
-    if (is_host_paused(host, gpu.rows.at(i).unix_milliseconds)) ++paused;
+    if (is_host_paused(host, gpu.rows.at(i).unix_milliseconds())) ++paused;
   }
   if (paused == 0) return;
   quality_.add("profiler_pause", rolled.gpu.host, paused);

@@ -195,7 +195,8 @@ void LiveFleet::set_replaying(bool replaying) {
 
 void LiveFleet::drop_closed(Gpu& gpu) {
   const std::size_t open = gpu.rows.first_at_or_after(gpu.closed_until);
-  if (open > kRowsBefore) gpu.rows.drop_before(open - kRowsBefore);
+  const std::size_t kept = gpu.rows.last_says_all(open - std::min(open, kRowsBefore), open) ? 1 : kRowsBefore;
+  if (open > kept) gpu.rows.drop_before(open - kept);
 }
 
 void LiveFleet::close_rests(const CellSink& sink) {

@@ -28,7 +28,7 @@ static_assert(kSlots.size() <= 16, "PendingRow::present has 16 bits");
 
 // 1.31 is the most that 16 bits hold; the catalogue takes nothing above 1.2.
 constexpr double kRatioSteps = 50'000;
-constexpr double kWattSteps = 12;  // up to 5,461 W; the catalogue takes nothing above 5,000
+constexpr double kWattSteps = 10;  // up to 6,553 W; the catalogue takes nothing above 5,000
 // Above that a single-precision number steps by more than 1/16 J.
 constexpr float kEnergyAboveBaseMax = 1e6F;
 
@@ -159,6 +159,21 @@ void PendingRows::rebase_energy() {
     if (has_energy(row)) row.energy_joules -= shift;
   }
   energy_base_joules_ += static_cast<double>(shift);
+}
+
+bool PendingRows::last_says_all(std::size_t first, std::size_t end) const {
+  if (first >= end) return false;
+  const PendingRow& last = rows_[end - 1];
+  for (std::size_t i = first; i + 1 < end; ++i) {
+    const PendingRow& row = rows_[i];
+    if ((row.present & ~last.present) != 0 || row.holders != last.holders || row.reasons != 0) return false;
+  }
+  constexpr std::uint16_t kEnergyBit = 1U << kDoublesFrom;
+  if (last.reasons != 0 || end - first < 2) return false;
+  const PendingRow& before = rows_[end - 2];
+  const bool reading_moved = last.floats[0] != before.floats[0] || last.shorts[0] != before.shorts[0];  // tensor activity, power
+  const bool energy_moved = (last.present & before.present & kEnergyBit) != 0 && last.energy_joules != before.energy_joules;
+  return reading_moved && energy_moved;
 }
 
 std::vector<std::int64_t> PendingRows::earlier() const {

@@ -2,7 +2,7 @@
 // The scrapes of one GPU that are not rolled up yet, in a form that fits a million GPUs: 48 bytes a scrape, ascending in
 // time, late ones put where they belong. What OFU is made of (tensor activity, clock) has single precision, seven digits where exporters
 // print six, and so has energy, as what came since some scrape shortly before; cycle counters have double. What stands beside OFU has 16 bits: power in
-// steps of 1/12 W, activities of 1/50,000, byte rates to 0.4 %, rounded to nearest.
+// steps of 0.1 W, activities of 1/50,000, byte rates to 0.4 %, rounded to nearest.
 //
 // Reasons of absence are kept where they change the answer: for tensor activity and for the clock.
 // Threads: values.
@@ -86,6 +86,9 @@ class PendingRows {
 
   // Forgets all before row `first`, but for the times of the last few, which tell the cadence.
   void drop_before(std::size_t first);
+  // Whether what follows row `end` - 1 needs none of the rows before it, from `first` on: it has all that they have, of the same holders, and its
+  // readings moved, so that nothing that stands still goes on from before.
+  bool last_says_all(std::size_t first, std::size_t end) const;
   // Index of the first row at or after the time.
   std::size_t first_at_or_after(std::int64_t unix_milliseconds) const;
 

@@ -23,8 +23,8 @@ double set_and_read(Metric metric, double value) {
 TEST(PendingRows, values_come_back_to_the_precision_that_the_header_says) {
   EXPECT_NEAR(set_and_read(Metric::kTensorActive, 0.123457), 0.123457, 1e-8);
   EXPECT_NEAR(set_and_read(Metric::kSmClock, 1.755e9), 1.755e9, 100);
-  EXPECT_NEAR(set_and_read(Metric::kPower, 687.42), 687.42, 1.0 / 24);
-  EXPECT_NEAR(set_and_read(Metric::kPower, 5'000), 5'000, 1.0 / 24);  // the most that the catalogue takes
+  EXPECT_NEAR(set_and_read(Metric::kPower, 687.42), 687.42, 0.051);
+  EXPECT_NEAR(set_and_read(Metric::kPower, 5'000), 5'000, 0.051);  // the most that the catalogue takes
   EXPECT_NEAR(set_and_read(Metric::kSmActive, 0.87654), 0.87654, 1.0 / 100'000);
   EXPECT_NEAR(set_and_read(Metric::kNvlinkTx, 3.21e11), 3.21e11, 3.21e11 * 0.004);
   EXPECT_EQ(set_and_read(Metric::kEnergy, 1.29931554972e8), 1.29931554972e8);

@@ -122,7 +122,7 @@ Result<std::unique_ptr<JobBook>> JobBook::open(const std::string& folder, JobBoo
       FLOPSIGHT_RETURN_IF_ERROR(prepare(database, options.read_only).within(path));
       if (!options.read_only)
         FLOPSIGHT_RETURN_IF_ERROR(
-            database.execute("PRAGMA synchronous = FULL; PRAGMA cache_size = -4000;"));
+            database.execute("PRAGMA synchronous = FULL; PRAGMA cache_size = -1000;"));
       std::unique_ptr<JobBook> book(new JobBook(std::move(database), options));
       FLOPSIGHT_RETURN_IF_ERROR(book->count_rows());
       book->damage_ = damage;

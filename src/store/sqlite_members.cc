@@ -84,13 +84,13 @@ void SqliteStore::add_rests(std::vector<std::pair<GpuId, units::Window>>& presen
   std::map<GpuId, units::Window> rests;
   instances_.for_all([&](GpuId instance, const base::Hash128& key) {
     const auto whole = gpu_ids_.find(key);
-    if (whole == gpu_ids_.end()) return;
-    const Gpu& gpu = gpus_[whole->second - 1];
+    if (!whole) return;
+    const Gpu& gpu = gpus_[*whole - 1];
     if (gpu.first == 0 || gpu.closed_until != 0) return;
     const units::Window seen{std::max(window.start, units::Instant{gpu.first}),
                              std::min(window.end, units::Instant{gpus_[instance - 1].closed_until})};
     if (!(seen.start < seen.end)) return;
-    const auto [at, is_new] = rests.emplace(whole->second, seen);
+    const auto [at, is_new] = rests.emplace(*whole, seen);
     at->second.end = std::max(at->second.end, seen.end);
   });
   if (rests.empty()) return;
@@ -99,10 +99,7 @@ void SqliteStore::add_rests(std::vector<std::pair<GpuId, units::Window>>& presen
 }
 
 void SqliteStore::make_whole(std::vector<GpuId>& gpus) const {
-  instances_.make_whole(gpus, [&](const base::Hash128& key) {
-    const auto at = gpu_ids_.find(key);
-    return at != gpu_ids_.end() ? std::optional(at->second) : std::nullopt;
-  });
+  instances_.make_whole(gpus, [&](const base::Hash128& key) { return gpu_ids_.find(key); });
 }
 
 }  // namespace flopsight::store
