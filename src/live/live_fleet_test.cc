@@ -277,6 +277,18 @@ TEST_F(Live, gpus_with_masked_uuids_are_told_apart_by_host_and_index) {
   EXPECT_EQ(allocated(total("", "p")), 4 * 180);
 }
 
+TEST_F(Live, series_of_a_masked_gpu_that_lack_its_index_are_its_own) {
+  for (const std::string_view host : {"n1", "n2"}) {
+    const LabelView named[] = {{"uuid", "00000000-0000-0000-0000-000000000000"}, {"Hostname", host}, {"index", "0"}};
+    const bool is_named_first = host == "n1";
+    if (is_named_first) fleet.bind(named, "");
+    fleet.bind({named, 2}, "");
+    if (!is_named_first) fleet.bind(named, "");
+  }
+  EXPECT_EQ(fleet.gpu_count(), 2U);
+  EXPECT_EQ(fleet.identity(1).index, "0");
+}
+
 TEST_F(Live, an_instance_of_a_gpu_with_a_masked_uuid_has_the_rest_of_its_index_beside_it) {
   const LabelView labels[] = {{"UUID", "GPU-xxxxxxxx-xxxx"}, {"Hostname", "n1"}, {"gpu", "3"}, {"modelName", "NVIDIA H100 80GB HBM3"},
                               {"GPU_I_ID", "1"}, {"GPU_I_PROFILE", "3g.40gb"}};

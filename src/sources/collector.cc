@@ -70,6 +70,9 @@ void merge_scrapes(samples::GpuTimeline& into, samples::GpuTimeline&& from) {
   into.tensor_calibrated = into.tensor_calibrated && from.tensor_calibrated;
 }
 
+// Of a GPU that has neither a name nor an index.
+std::string masked_key(std::string_view scope, const std::string& host) { return "m" + std::string(scope) + '\0' + host; }
+
 }  // namespace
 
 Collector::Collector(const jobs::LabelRules& rules, jobs::HolderTable& holders,
@@ -86,7 +89,7 @@ Collector::BindingId Collector::bind(std::span<const jobs::LabelView> labels, st
   if (!gpu.uuid.empty()) {
     binding.whole = "u" + samples::normalized_uuid(gpu.uuid);
   } else if (binding.facts.masked_uuid && gpu.index.empty()) {
-    binding.whole = "m" + std::string(scope) + '\0' + gpu.host;
+    binding.whole = masked_key(scope, gpu.host);
   } else {
     binding.whole = "i" + (gpu.host.empty() ? std::string(scope) : gpu.host) + '\0' + gpu.index;
   }
@@ -111,9 +114,12 @@ Collector::Gpu& Collector::gpu_of(Binding& binding) {
       if (!binding.whole.starts_with('m')) gpus_.back().whole = binding.whole;
       if (binding.facts.gpu.uuid.empty()) {
         const samples::GpuIdentity& gpu = binding.facts.gpu;
-        quality_.add("gpu_without_uuid",
-                     (gpu.host.empty() ? binding.scope : gpu.host) +
-                         (binding.facts.masked_uuid ? ", UUID masked" : "") + (gpu.index.empty() ? "" : ", index " + gpu.index));
+        const std::string host = gpu.host.empty() ? binding.scope : gpu.host;
+        if (binding.facts.masked_uuid) {
+          gpus_.back().masked_place = host + ", UUID masked" + (gpu.index.empty() ? "" : ", index " + gpu.index);
+        } else {
+          quality_.add("gpu_without_uuid", host + ", index " + gpu.index);
+        }
       }
     }
     binding.gpu = at->second;
@@ -181,11 +187,13 @@ void Collector::add(BindingId id, std::string_view raw_metric, units::Instant ti
     target.timeline.tensor_calibrated = false;
   }
   const Reading reading = samples::judge(catalog::info(alias->metric), alias->scale, raw);
-  if (!reading.present()) {
+  if (!reading.present() && is_noted(time)) {
     quality_.add(samples::absent_reason_name(reading.reason()), place(raw_metric, gpu));
   }
   store(target, binding, *alias, time, reading);
 }
+
+bool Collector::is_noted(units::Instant time) const { return !noted_ || is_untimed(time) || noted_->contains(time); }
 
 void Collector::keep_sample(Binding& binding, std::string_view metric, units::Instant time, double value) {
   if (binding.facts.holder.unallocated()) {
@@ -229,7 +237,7 @@ void Collector::store(Gpu& gpu, const Binding& binding, const catalog::MetricAli
   } else if (reading.present()) {
     // Averages of the same counters read through two paths differ in the last digits.
     const bool same = std::abs(slot.value() - reading.value()) <= 1e-6 * std::abs(slot.value()) + 1e-9;
-    if (same || first->raw_name == alias.raw_name) {
+    if ((same || first->raw_name == alias.raw_name) && is_noted(time)) {
       quality_.add(same ? "duplicate" : "conflicting_duplicate",
                    place(catalog::info(alias.metric).name, binding.facts.gpu));
     }
@@ -251,6 +259,23 @@ void Collector::join_by_index() {
     if (same == with_uuid.end() || same->second.size() != 1) continue;
     merge_scrapes(gpus_[same->second.front()].timeline, std::move(candidate.timeline));
     candidate.timeline.scrapes.clear();
+  }
+}
+
+// An exporter that says the index in one series only (nvidia_gpu_exporter's info) masks the name in all: where a host has one such GPU,
+// the others are its series.
+void Collector::join_masked() {
+  std::map<std::string, std::set<std::size_t>> indexed;  // by the key that they would have without an index
+  for (const Binding& binding : bindings_) {
+    if (binding.gpu < 0 || !binding.facts.masked_uuid || binding.facts.gpu.index.empty()) continue;
+    indexed[masked_key(binding.scope, binding.facts.gpu.host)].insert(static_cast<std::size_t>(binding.gpu));
+  }
+  for (const auto& entry : indexed) {
+    const auto unnamed = gpu_by_key_.find(entry.first + '\0');
+    if (unnamed == gpu_by_key_.end() || entry.second.size() != 1) continue;
+    Gpu& from = gpus_[unnamed->second];
+    merge_scrapes(gpus_[*entry.second.begin()].timeline, std::move(from.timeline));
+    from.timeline.scrapes.clear();
   }
 }
 
@@ -298,10 +323,12 @@ void Collector::give_to_instances() {
 
 std::vector<samples::GpuTimeline> Collector::take() {
   join_by_index();
+  join_masked();
   give_to_instances();
   std::vector<samples::GpuTimeline> out;
   for (Gpu& gpu : gpus_) {
     if (gpu.timeline.scrapes.empty()) continue;
+    if (!gpu.masked_place.empty()) quality_.add("gpu_without_uuid", gpu.masked_place);
     put_in_order(gpu.timeline);
     out.push_back(std::move(gpu.timeline));
   }

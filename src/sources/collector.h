@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -29,6 +30,7 @@
 #include "jobs/owners.h"
 #include "samples/gpu.h"
 #include "samples/quality.h"
+#include "units/time.h"
 
 namespace flopsight::sources {
 
@@ -48,6 +50,9 @@ class Collector {
   // One sample. `time` is when; for scrapes without timestamps pass timed = false and a number that is the
   // same for all samples of one scrape. Samples of metrics that are no GPU's are skipped.
   void add(BindingId binding, std::string_view raw_metric, units::Instant time, bool timed, double raw);
+
+  // Of readings outside of the window nothing is noted: they are context for those in it.
+  void note_within(const std::optional<units::Window>& window) { noted_ = window; }
 
   // Samples of these metrics are about jobs and not about GPUs, and are kept as they are, by job.
   void keep(std::set<std::string, std::less<>> metrics) { wanted_ = std::move(metrics); }
@@ -75,6 +80,7 @@ class Collector {
   struct Gpu {
     samples::GpuTimeline timeline;
     std::string whole;  // Binding::whole; empty where several GPUs may be behind it
+    std::string masked_place;  // where a GPU with a masked UUID is; of others nothing
     std::unordered_map<std::int64_t, std::uint32_t> row_at;  // by unix_milliseconds
     std::vector<char> util_is_devices;                       // per row: utilisation came without a pod
     // Which alias each quantity was first read under: another field for the same quantity (a requested and an enforced
@@ -85,14 +91,17 @@ class Collector {
   void store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
              units::Instant time, const samples::Reading& reading);
   std::uint32_t row(Gpu& gpu, units::Instant time);
+  bool is_noted(units::Instant time) const;
   Gpu& gpu_of(Binding& binding);
   void keep_sample(Binding& binding, std::string_view metric, units::Instant time, double value);
   void join_by_index();
+  void join_masked();
   void give_to_instances();
 
   const jobs::LabelRules& rules_;
   jobs::HolderTable& holders_;
   samples::QualityLog& quality_;
+  std::optional<units::Window> noted_;
   jobs::OwnerTable owners_;
   std::set<std::string, std::less<>> wanted_;
   Kept kept_;

@@ -114,6 +114,14 @@ TEST(Collector, gpus_with_masked_uuids_are_told_apart_by_host_and_index) {
   EXPECT_EQ(world.read(text).size(), 4U);
 }
 
+TEST(Collector, series_of_a_masked_gpu_that_lack_its_index_are_its_own_where_the_host_has_one) {
+  World world;
+  const auto gpus = world.read("nvidia_smi_gpu_info{uuid=\"00000000-0000-0000-0000-000000000000\",index=\"0\",name=\"NVIDIA L4\"} 1\n"
+                               "nvidia_smi_clocks_current_sm_clock_hz{uuid=\"00000000-0000-0000-0000-000000000000\"} 1.98e+09\n");
+  ASSERT_EQ(gpus.size(), 1U);
+  EXPECT_EQ(gpus[0].gpu.model_raw, "NVIDIA L4");
+}
+
 TEST(Collector, instances_of_gpus_with_masked_uuids_are_of_the_gpu_with_their_index) {
   World world;
   const std::string same = "UUID=\"GPU-00000000-0000-0000-0000-000000000000\",Hostname=\"n1\"";
