@@ -32,6 +32,7 @@ Reading judge(const catalog::MetricInfo& metric, double scale, double raw) {
     return Absent{is_stale_marker(raw) ? AbsentReason::kStale : AbsentReason::kNotANumber};
   }
   if (metric.kind == catalog::MetricKind::kLabel) return Reading(raw);
+  if (std::isinf(raw)) return Absent{AbsentReason::kOutOfRange};  // no constant of DCGM's
   if (is_blank(metric, scale, raw)) return Absent{AbsentReason::kBlank};
   const double value = raw * scale;
   if (!(value >= metric.value_min && value <= metric.value_max)) {

@@ -24,6 +24,10 @@ TEST(Judge, dcgm_blank_doubles_are_unknown) {
   }
 }
 
+TEST(Judge, what_is_infinite_is_out_of_range_and_no_blank) {
+  for (const double raw : {HUGE_VAL, -HUGE_VAL}) EXPECT_EQ(why(Metric::kTensorActive, 1, raw), AbsentReason::kOutOfRange);
+}
+
 TEST(Judge, blanks_that_an_exporter_scaled_are_unknown) {
   EXPECT_EQ(why(Metric::kGpuUtil, 0.01, 1.40737488355328e+16), AbsentReason::kBlank);
 }
