@@ -95,9 +95,9 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
       std::count_if(timeline.scrapes.begin(), timeline.scrapes.end(),
                     [&](const samples::GpuScrape& s) { return window.contains(s.time); }));
   // The slot a scrape stands in decides what it is noted for, so that nothing is noted twice.
-  samples::QualityLog noted;
   const Kind& kind = kinds_[gpu.kind];
-  rollups::screen_gpu(timeline, kind.device, in_slot > 0 ? quality_ : noted);
+  rollups::screen_gpu(timeline, kind.device, quality_, window);
+  samples::QualityLog noted;
   rollups::IntegrateOptions how = options_.fleet.integrate;
   how.window = window;
   rollups::GpuTime rolled = rollups::integrate(timeline, kind.device, kind.reference, kind.weight, how, jobs_,

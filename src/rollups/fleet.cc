@@ -37,10 +37,10 @@ void screen_hosts(std::vector<GpuTimeline>& timelines, const FleetOptions& optio
                   samples::QualityLog& quality) {
   std::map<std::string, std::vector<GpuTimeline*>> hosts;
   for (GpuTimeline& timeline : timelines) {
-    screen_gpu(timeline, options.catalog->find(timeline.gpu.model_raw), quality);
+    screen_gpu(timeline, options.catalog->find(timeline.gpu.model_raw), quality, options.integrate.window);
     hosts[timeline.gpu.host].push_back(&timeline);
   }
-  for (const auto& [host, gpus] : hosts) screen_host(gpus, quality);
+  for (const auto& [host, gpus] : hosts) screen_host(gpus, quality, options.integrate.window);
 }
 
 // The share of the whole GPU; nothing when it cannot be told.

@@ -27,7 +27,7 @@ std::vector<Held> bridged_holders(const samples::GpuTimeline& timeline, const Fr
             (bridge_intervals + 1.01) * frame.steps[i].value) {
       for (std::size_t j = last_named + 1; j < i; ++j) {
         held[j] = {held[i].holders, true};
-        ++bridged;
+        bridged += frame.window.contains(timeline.scrapes[j].time);
       }
     }
     last_named = i;

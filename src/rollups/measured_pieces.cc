@@ -28,7 +28,7 @@ struct CounterStep {
   units::Seconds seconds;
 };
 
-CounterStep counter_step(const GpuScrape& a, const GpuScrape& b, const std::string& label,
+CounterStep counter_step(const GpuScrape& a, const GpuScrape& b, units::Window noted, const std::string& label,
                          samples::QualityLog& quality) {
   CounterStep step;
   if (!has_counters(a) || !has_counters(b)) return step;
@@ -38,7 +38,7 @@ CounterStep counter_step(const GpuScrape& a, const GpuScrape& b, const std::stri
   step.mma_cycles =
       b.reading(Metric::kMmaCyclesActive).value() - a.reading(Metric::kMmaCyclesActive).value();
   if (step.elapsed_cycles < 0 || step.mma_cycles < 0) {
-    quality.add("counter_reset", label);
+    quality.add("counter_reset", label, noted.contains(b.time) ? 1 : 0);
     return step;
   }
   // The same bound that a tensor ratio has.
@@ -50,8 +50,9 @@ CounterStep counter_step(const GpuScrape& a, const GpuScrape& b, const std::stri
 
 // The clock of each scrape that lacks one, from the nearest scrape at most one step older (or, failing that, newer):
 // exporters that are scraped apart do not share timestamps.
-std::vector<Reading> clocks(const std::vector<GpuScrape>& scrapes,
-                            const std::vector<units::Seconds>& steps, const std::string& label, samples::QualityLog& quality) {
+std::vector<Reading> clocks(const std::vector<GpuScrape>& scrapes, const Frame& frame, const std::string& label,
+                            samples::QualityLog& quality) {
+  const std::vector<units::Seconds>& steps = frame.steps;
   std::vector<Reading> out;
   out.reserve(scrapes.size());
   std::uint64_t borrowed = 0;
@@ -70,7 +71,7 @@ std::vector<Reading> clocks(const std::vector<GpuScrape>& scrapes,
       const bool recent = last != nullptr && (s.time - last->time).value <= steps[i].value * 1.5;
       if (const GpuScrape* from = recent ? last : next) {
         clock = from->reading(Metric::kSmClock);
-        if (s.saw(Metric::kTensorActive)) ++borrowed;
+        borrowed += s.saw(Metric::kTensorActive) && frame.window.contains(s.time);
       }
     }
     out.push_back(clock);
@@ -124,7 +125,7 @@ MeasuredPiece counter_piece(const CounterStep& step, double multiplicity, const 
 
 // Steps between the scrapes at `rows`, or none of them usable: unknown multiplicity, or both routes disagree.
 std::vector<CounterStep> trusted_steps(const std::vector<const GpuScrape*>& rows,
-                                       const std::vector<Reading>& clock, GpuTime& out,
+                                       const std::vector<Reading>& clock, const Frame& frame, GpuTime& out,
                                        double& multiplicity, samples::QualityLog& quality) {
   const std::string label = gpu_label(out.gpu);
   std::vector<CounterStep> steps;
@@ -132,7 +133,7 @@ std::vector<CounterStep> trusted_steps(const std::vector<const GpuScrape*>& rows
   // Most exporters have none, and every GPU comes by here each minute.
   if (std::none_of(rows.begin(), rows.end(), [](const GpuScrape* s) { return has_counters(*s); })) return {};
   for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
-    steps.push_back(counter_step(*rows[i], *rows[i + 1], label, quality));
+    steps.push_back(counter_step(*rows[i], *rows[i + 1], frame.window, label, quality));
     any = any || steps.back().usable;
   }
   if (!any) return {};
@@ -211,7 +212,7 @@ MeasuredPiece gauge_piece(const GpuScrape& scrape, Reading clock, bool tensor_ca
 std::vector<MeasuredPiece> measured_pieces(const samples::GpuTimeline& timeline, const Frame& frame,
                                            GpuTime& out, samples::QualityLog& quality) {
   const std::vector<Reading> all_clocks =
-      clocks(timeline.scrapes, frame.steps, gpu_label(out.gpu), quality);
+      clocks(timeline.scrapes, frame, gpu_label(out.gpu), quality);
   std::vector<const GpuScrape*> rows;
   std::vector<Reading> clock;
   std::vector<units::Instant> times;
@@ -227,7 +228,7 @@ std::vector<MeasuredPiece> measured_pieces(const samples::GpuTimeline& timeline,
   if (rows.empty()) return {};
   const std::vector<units::Seconds> tensor_steps = local_cadence(times, frame.step_default);
   double multiplicity = 1;
-  const std::vector<CounterStep> steps = trusted_steps(rows, clock, out, multiplicity, quality);
+  const std::vector<CounterStep> steps = trusted_steps(rows, clock, frame, out, multiplicity, quality);
   std::vector<MeasuredPiece> pieces;
   pieces.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {

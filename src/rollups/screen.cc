@@ -91,7 +91,13 @@ double frozen_seconds(const std::vector<GpuScrape>& scrapes, Alike alike) {
   return std::clamp(3 * *base::median(std::move(lengths)), kFrozenSecondsMin, kFrozenSecondsMax);
 }
 
-std::uint64_t mark_frozen(samples::GpuTimeline& timeline) {
+// Whether a scrape is to be counted; one without a time is.
+bool is_noted(const samples::GpuTimeline& timeline, std::size_t i, const std::optional<units::Window>& window) {
+  return !window || !timeline.has_times || window->contains(timeline.scrapes[i].time);
+}
+
+// How many it marked within the window.
+std::uint64_t mark_frozen(samples::GpuTimeline& timeline, const std::optional<units::Window>& window) {
   auto& scrapes = timeline.scrapes;
   std::vector<std::pair<std::size_t, std::size_t>> runs;
   const auto energy_stands = [](const GpuScrape& a, const GpuScrape& b) {
@@ -130,7 +136,7 @@ std::uint64_t mark_frozen(samples::GpuTimeline& timeline) {
   for (const auto& [first, last] : runs) {
     // The first scrape of a run was still live.
     mark(scrapes, first + 1, last, AbsentReason::kFrozen);
-    marked += last - first;
+    for (std::size_t i = first + 1; i <= last; ++i) marked += is_noted(timeline, i, window);
   }
   return marked;
 }
@@ -213,28 +219,29 @@ std::string gpu_label(const samples::GpuIdentity& gpu) {
   return label.empty() ? "a GPU without name" : label;
 }
 
-void screen_gpu(samples::GpuTimeline& timeline, const catalog::Device* device,
-                samples::QualityLog& quality) {
+void screen_gpu(samples::GpuTimeline& timeline, const catalog::Device* device, samples::QualityLog& quality,
+                const std::optional<units::Window>& window) {
   const std::string label = gpu_label(timeline.gpu);
-  if (timeline.has_times) quality.add("frozen", label, mark_frozen(timeline));
-  std::uint64_t contradicted = 0, zero_while_busy = 0;
+  if (timeline.has_times) quality.add("frozen", label, mark_frozen(timeline, window));
+  std::uint64_t contradicted = 0, zero_while_busy = 0, hung = 0;
   for (std::size_t i = 0; i < timeline.scrapes.size(); ++i) {
+    const bool noted = is_noted(timeline, i, window);
     // Power and utilisation of a MIG GPU are of all its instances and contradict none of them.
     if (timeline.gpu.mig_instance.empty() && contradicts(timeline.scrapes[i], device)) {
       mark(timeline.scrapes, i, i, AbsentReason::kContradicted);
-      ++contradicted;
-    } else if (is_zero_while_busy(timeline.scrapes[i], device)) {
+      contradicted += noted;
+    } else if (noted && is_zero_while_busy(timeline.scrapes[i], device)) {
       ++zero_while_busy;
     }
+    hung += noted && looks_hung(timeline.scrapes[i], device);
   }
   quality.add("contradicted", label, contradicted);
   quality.add("tensor_zero_while_busy", label, zero_while_busy);
-  quality.add("possible_hang", label, static_cast<std::uint64_t>(std::count_if(
-                                          timeline.scrapes.begin(), timeline.scrapes.end(),
-                                          [&](const GpuScrape& s) { return looks_hung(s, device); })));
+  quality.add("possible_hang", label, hung);
 }
 
-void screen_host(std::span<samples::GpuTimeline* const> gpus, samples::QualityLog& quality) {
+void screen_host(std::span<samples::GpuTimeline* const> gpus, samples::QualityLog& quality,
+                 const std::optional<units::Window>& window) {
   // GPUs of this host that have tensor activity at some time.
   std::vector<samples::GpuTimeline*> profiled;
   for (samples::GpuTimeline* gpu : gpus) {
@@ -257,7 +264,7 @@ void screen_host(std::span<samples::GpuTimeline* const> gpus, samples::QualityLo
       GpuScrape& s = profiled[g]->scrapes[i];
       if (lost[s.time] < profiled.size()) continue;
       s.reading(Metric::kTensorActive) = Absent{AbsentReason::kProfilerPause};
-      ++marked;
+      marked += is_noted(*profiled[g], i, window);
     }
   }
   quality.add("profiler_pause", gpus.front()->gpu.host, marked);

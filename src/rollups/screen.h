@@ -15,11 +15,13 @@
 //
 // Threads: pure functions on the caller's data.
 
+#include <optional>
 #include <span>
 
 #include "catalog/devices.h"
 #include "samples/gpu.h"
 #include "samples/quality.h"
+#include "units/time.h"
 
 namespace flopsight::rollups {
 
@@ -27,12 +29,13 @@ namespace flopsight::rollups {
 inline constexpr double kContradictingUtilizationRatio = 0.5;
 inline constexpr double kContradictingPowerRatio = 0.5;
 
-// One GPU by itself. `device` may be null. Adds to `quality` what was marked.
-void screen_gpu(samples::GpuTimeline& timeline, const catalog::Device* device,
-                samples::QualityLog& quality);
+// One GPU by itself. `device` may be null. Adds to `quality` what was marked, with a window only what was in it.
+void screen_gpu(samples::GpuTimeline& timeline, const catalog::Device* device, samples::QualityLog& quality,
+                const std::optional<units::Window>& window = std::nullopt);
 
 // All GPUs of one host together.
-void screen_host(std::span<samples::GpuTimeline* const> gpus, samples::QualityLog& quality);
+void screen_host(std::span<samples::GpuTimeline* const> gpus, samples::QualityLog& quality,
+                 const std::optional<units::Window>& window = std::nullopt);
 
 // "host/index uuid mig", for messages.
 std::string gpu_label(const samples::GpuIdentity& gpu);

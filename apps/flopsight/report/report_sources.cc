@@ -18,6 +18,7 @@ base::Status roll_files(const std::vector<std::string>& paths, const ReportSetti
                         SourceResult& out) {
   out.name = paths.size() == 1 ? "file " + paths[0] : std::to_string(paths.size()) + " files";
   sources::Collector collector(settings.rules, out.holders, out.quality);
+  collector.note_within(settings.fleet.integrate.window);
   keep_reported_mfu(settings, collector);
   std::int64_t ordinal = 0;
   for (const std::string& path : paths) {

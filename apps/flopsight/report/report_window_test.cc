@@ -57,6 +57,18 @@ TEST(ReportWindow, a_window_cuts_the_samples_and_everything_before_and_after_is_
   EXPECT_NEAR(number(r, "fleet.gpu_hours_allocated"), 120.0 / 3600, 1e-12);
 }
 
+TEST(ReportWindow, of_samples_outside_of_the_window_nothing_is_noted) {
+  const std::string labels = h100("GPU-a", "n1", "0");
+  const auto blanks = [&](const char* start, const char* end) {
+    return quality(report(Input{{series(kTensor, labels, 60, {"0.2", "140737488355328", "0.4", "140737488355328", "140737488355328"}) +
+                                 series(kClock, labels, 60, times(5, "1830"))},
+                                {"--start", start, "--end", end},
+                                {}}), "blank");
+  };
+  EXPECT_EQ(blanks("2026-11-29T10:00:00Z", "2026-11-29T10:03:00Z"), 1);
+  EXPECT_EQ(blanks("2026-11-29T10:00:00Z", "2026-11-29T10:05:00Z"), 3);
+}
+
 TEST(ReportWindow, a_window_in_the_middle_of_a_sample_takes_its_part) {
   const std::string labels = h100("GPU-a", "n1", "0");
   const Value r = report(Input{{series(kTensor, labels, 60, {"0.2", "0.6", "0.6"}) + series(kClock, labels, 60, times(3, "1830"))},
