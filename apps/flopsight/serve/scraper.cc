@@ -64,8 +64,9 @@ std::size_t open_files_max() {
 }
 
 // Counts; a label block of before is not parsed again, but few are kept.
-wire::ExpositionParser counting_parser() {
+wire::ExpositionParser counting_parser(wire::ExpositionFormat format) {
   wire::ExpositionParser::Options options;
+  options.format = format;
   options.label_sets_max = kLabelSetsKept;
   return wire::ExpositionParser(options);
 }
@@ -155,7 +156,8 @@ class Scraper::Loop {
   net::HttpClient http_;
   std::size_t parallel_max_;
   std::atomic<bool> stopping_ = false;
-  wire::ExpositionParser parser_ = counting_parser();
+  wire::ExpositionParser text_parser_ = counting_parser(wire::ExpositionFormat::kPrometheusText);
+  wire::ExpositionParser open_metrics_parser_ = counting_parser(wire::ExpositionFormat::kOpenMetrics);
   std::uint32_t parser_uses_ = 0;
 
   // Turns, soonest first; one for each target that is not being read.
@@ -259,9 +261,14 @@ Scraper::Loop::Outcome Scraper::Loop::take(const Target& target, net::HttpRespon
   }
   out.bytes = text.size();
   // Once in a while, or the label blocks of all targets and pods that ever were would stay.
-  if (++parser_uses_ % 4096 == 0) parser_.clear();
+  if (++parser_uses_ % 4096 == 0) {
+    text_parser_.clear();
+    open_metrics_parser_.clear();
+  }
+  // As the sink will read it: the two formats write times differently.
+  const bool is_open_metrics = wire::exposition_format(response.content_type, text) == wire::ExpositionFormat::kOpenMetrics;
   Counter counter;
-  parser_.parse(text, counter);
+  (is_open_metrics ? open_metrics_parser_ : text_parser_).parse(text, counter);
   out.samples = counter.samples;
   if (counter.samples == 0 && counter.malformed_lines > 0) {
     out.error = "line " + std::to_string(counter.first_line) + ": expected Prometheus text or OpenMetrics" +

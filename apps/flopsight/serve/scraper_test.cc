@@ -133,6 +133,21 @@ TEST(Scraper, a_gzip_body_is_inflated_and_a_torn_one_is_a_failure) {
   EXPECT_THAT(scraper->health()[0].error, HasSubstr("at byte"));
 }
 
+TEST(Scraper, open_metrics_with_fractions_of_a_second_are_samples) {
+  constexpr std::string_view kOpenMetrics =
+      "DCGM_FI_DEV_SM_CLOCK{gpu=\"0\"} 1755 1790000040.123\nDCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 97 1790000040.123\n# EOF\n";
+  TestHttpServer server([&](const TestRequest&) {
+    TestReply reply = text(std::string(kOpenMetrics));
+    reply.headers = {{"Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8"}};
+    return reply;
+  });
+  Sink sink;
+  const auto scraper = start(options_for({server.url()}), sink);
+  ASSERT_GE(sink.wait_for(1).size(), 1U);
+  EXPECT_TRUE(eventually([&] { return scraper->health()[0].samples == 2; }));
+  EXPECT_TRUE(scraper->health()[0].up);
+}
+
 TEST(Scraper, an_answer_without_samples_is_counted_and_is_no_failure) {
   std::atomic<bool> empty = true;
   TestHttpServer server([&](const TestRequest&) { return text(empty ? "# HELP x y\n" : kMetrics); });
