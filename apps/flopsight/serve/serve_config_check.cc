@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cctype>
+
 #include "base/file.h"
 #include "base/regex.h"
 #include "base/text.h"
@@ -5,6 +8,7 @@
 #include "findings/record.h"
 #include "serve/notify_channel.h"
 #include "serve/serve_config.h"
+#include "serve/target_discovery.h"
 
 namespace flopsight::app {
 namespace {
@@ -74,6 +78,29 @@ base::Status check_scrape_access(const ServeConfig& c) {
   }
   if (c.scrape_cert_file.empty() != c.scrape_key_file.empty()) {
     return wrong("scrape.cert-file and scrape.key-file belong together");
+  }
+  return {};
+}
+
+// As serve reads them: what it would refuse is said here.
+base::Status check_scrape_targets(const ServeConfig& c) {
+  DiscoveryOptions options;
+  options.targets = c.scrape_targets;
+  if (const auto fixed = TargetDiscovery::create(options); !fixed.ok()) return fixed.error().within("scrape.targets");
+  options.targets.clear();
+  options.dns = c.scrape_dns;
+  if (const auto named = TargetDiscovery::create(options); !named.ok()) return named.error().within("scrape.dns");
+  return {};
+}
+
+base::Status check_allowed_hosts(const ServeConfig& c) {
+  for (const std::string& host : c.allowed_hosts) {
+    const bool is_name = std::all_of(host.begin(), host.end(), [](unsigned char byte) {
+      return byte >= 0x80 || std::isalnum(byte) != 0 || byte == '-' || byte == '.' || byte == '_';
+    });
+    if (!is_name) {
+      return base::Error{base::ErrorCode::kInvalid, "allowed-hosts: found \"" + base::printable(host, 80) + "\", expected a host name without scheme, port or path"};
+    }
   }
   return {};
 }
@@ -154,6 +181,8 @@ base::Status check_config(const ServeConfig& c) {
   }
   FLOPSIGHT_RETURN_IF_ERROR(check_limits(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_scrape_access(c));
+  FLOPSIGHT_RETURN_IF_ERROR(check_scrape_targets(c));
+  FLOPSIGHT_RETURN_IF_ERROR(check_allowed_hosts(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_slurm(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_engine(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_notify(c));

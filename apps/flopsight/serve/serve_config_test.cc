@@ -147,6 +147,12 @@ TEST_F(Config, what_does_not_fit_together) {
   EXPECT_THAT(check([](ServeConfig& c) { c.scrape_shard = 1; }), HasSubstr("scrape.shard"));
   EXPECT_EQ(check([](ServeConfig& c) { c.scrape_shard = 1, c.scrape_shards = 2; }), "");
   EXPECT_THAT(check([](ServeConfig& c) { c.retention_fine = Seconds(1e9); }), HasSubstr("retention"));
+  EXPECT_THAT(check([](ServeConfig& c) { c.scrape_targets = {"http://[::1"}; }), HasSubstr("scrape.targets: target"));
+  EXPECT_THAT(check([](ServeConfig& c) { c.scrape_dns = {"[::1]:9400"}; }), HasSubstr("scrape.dns: dns [::1]:9400: expected a name"));
+  EXPECT_EQ(check([](ServeConfig& c) { c.scrape_dns = {"exporters.example:9400"}, c.allowed_hosts = {"Ofu.example"}; }), "");
+  for (const char* host : {"http://x", "x:9890", "x/y", "x y"}) {
+    EXPECT_THAT(check([&](ServeConfig& c) { c.allowed_hosts = {host}; }), HasSubstr("allowed-hosts: found")) << host;
+  }
   EXPECT_THAT(check([](ServeConfig& c) { c.limits_page = 0; }), HasSubstr("limits.page"));
   EXPECT_THAT(check([](ServeConfig& c) { c.rules = "/nowhere/rules"; }), HasSubstr("/nowhere/rules"));
 }
