@@ -2,6 +2,10 @@
 
 #include <sqlite3.h>
 
+#include <utility>
+
+#include "store/disk.h"
+
 namespace flopsight::store {
 namespace {
 
@@ -15,6 +19,22 @@ base::ErrorCode code_of(int result) {
     case SQLITE_CANTOPEN: return base::ErrorCode::kNotFound;
     default: return base::ErrorCode::kIo;
   }
+}
+
+bool needs_to_write(sqlite3* handle) {
+  const int result = sqlite3_exec(handle, "SELECT count(*) FROM sqlite_master", nullptr, nullptr, nullptr) & 0xFF;
+  return result == SQLITE_READONLY || result == SQLITE_CANTOPEN;
+}
+
+std::string immutable_uri(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    constexpr std::string_view kSpecial = "%?#";
+    constexpr std::string_view kCodes[] = {"%25", "%3f", "%23"};
+    const std::size_t at = kSpecial.find(c);
+    uri += at == kSpecial.npos ? std::string(1, c) : std::string(kCodes[at]);
+  }
+  return uri + "?immutable=1";
 }
 
 }  // namespace
@@ -106,8 +126,20 @@ base::Result<Database> Database::open(const std::string& path, Mode mode) {
   auto state = std::make_unique<State>();
   state->path = path;
   const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const int result = sqlite3_open_v2(path.c_str(), &state->handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  int result = sqlite3_open_v2(path.c_str(), &state->handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (result != SQLITE_OK) return state->error(result);
+  if (mode == Mode::kReadOnly && needs_to_write(state->handle)) {
+    // Whoever reads a database with a journal has to lock it in a file beside it, which takes a folder that may be written. One
+    // that nobody has open has no journal, and cannot change.
+    const std::string journal = path + "-wal";
+    if (const auto bytes = real_disk().size(journal); bytes.ok() && *bytes > 0) {
+      return base::Error{base::ErrorCode::kIo, path + ": in use, or not closed, by another process; with " + journal +
+                                                   " beside it it can be read only by who may write in that folder"};
+    }
+    sqlite3_close_v2(std::exchange(state->handle, nullptr));
+    result = sqlite3_open_v2(immutable_uri(path).c_str(), &state->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);
+    if (result != SQLITE_OK) return state->error(result);
+  }
   sqlite3_extended_result_codes(state->handle, 1);
   sqlite3_busy_timeout(state->handle, 5'000);
   return Database(std::move(state));

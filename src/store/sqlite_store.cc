@@ -34,6 +34,11 @@ samples::GpuIdentity identity_of(const Statement& row, int first) {
   return identity;
 }
 
+// SQLite's own errors name the file already.
+base::Result<std::int64_t> named_once(base::Result<std::int64_t> result, const std::string& path) {
+  return result.ok() || result.error().message.starts_with(path) ? std::move(result) : std::move(result).within(path);
+}
+
 }  // namespace
 
 base::Hash128 gpu_key(const samples::GpuIdentity& identity) {
@@ -216,7 +221,7 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
           Database database,
           Database::open(path, options.read_only ? Database::Mode::kReadOnly : Database::Mode::kReadWrite));
       if (options.read_only) {
-        FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot, slot_of_store(database).within(path));
+        FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot, named_once(slot_of_store(database), path));
         options.slot = units::Seconds(static_cast<double>(slot) / 1000);
       } else {
         // FULL: a commit survives a power cut, which is what lets the log be dropped behind it.
