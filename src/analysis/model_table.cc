@@ -15,6 +15,16 @@ Error bad_value(const std::string& where, std::string_view what, const ModelTabl
   return Error{ErrorCode::kInvalid, where + ": \"" + base::printable(what, 40) + "\", expected " + std::string(kind.expected)};
 }
 
+// False where another number stands there: nobody could tell which is meant.
+bool put(Values& values, const std::string& team, const std::string& model, double number) {
+  return values[team].emplace(model, number).first->second == number;
+}
+
+Error twice(const std::string& where, const std::string& team, const std::string& model, std::string_view column) {
+  return Error{ErrorCode::kInvalid, where + ": another " + std::string(column) + " for the model \"" + base::printable(model, 80) + "\"" +
+                                        (team.empty() ? "" : " of the team \"" + base::printable(team, 40) + "\"") + ", expected one"};
+}
+
 bool is_within(double value, const ModelTable::Kind& kind) { return value >= kind.value_min && value <= kind.value_max; }
 
 base::Status add_object(const base::json::Object& object, const std::string& team, const ModelTable::Kind& kind, Values& values) {
@@ -31,7 +41,7 @@ base::Status add_object(const base::json::Object& object, const std::string& tea
     }
     const double* number = value.as_number();
     if (number == nullptr || !is_within(*number, kind)) return bad_value(where, base::json::dump(value, 0), kind);
-    values[team][model] = *number;
+    if (!put(values, team, model, *number)) return twice(where, team, model, kind.column);
   }
   return {};
 }
@@ -54,7 +64,8 @@ base::Result<ModelTable> ModelTable::parse(std::string_view text, const Kind& ki
     const auto cell = [&](int column) { return std::string(base::trim(row.fields[static_cast<std::size_t>(column)])); };
     const auto value = base::parse_number(cell(number));
     if (!value || !is_within(*value, kind)) return bad_value("line " + std::to_string(row.line), cell(number), kind);
-    table.values_[team < 0 ? std::string() : cell(team)][cell(model)] = *value;
+    const std::string whose = team < 0 ? std::string() : cell(team);
+    if (!put(table.values_, whose, cell(model), *value)) return twice("line " + std::to_string(row.line), whose, cell(model), kind.column);
   }
   return table;
 }

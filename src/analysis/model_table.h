@@ -24,7 +24,7 @@ class ModelTable {
     double value_max = 0;
     std::string_view expected;  // for errors: "US dollars per GPU-hour, 0 to 1,000,000"
   };
-  // Errors: kInvalid naming the line or key and what was expected.
+  // Errors: kInvalid naming the line or key and what was expected, also for two numbers of one model and team.
   static base::Result<ModelTable> parse(std::string_view text, const Kind& kind);
 
   std::optional<double> of(std::string_view model, std::string_view model_raw, std::string_view team) const;

@@ -116,6 +116,8 @@ TEST(ReportErrors, broken_prices) {
   expect_refused(with_file("--prices", R"({"x": "2.50"})"), {"x"});
   expect_refused(with_file("--prices", R"({"x": -2})"), {"x", "-2"});
   expect_refused(with_file("--prices", "{\"x\": 1"), {"settings"});
+  expect_refused(with_file("--prices", "model,usd_per_gpu_hour\nx,1\ny,2\nx,3\n"), {"line 4", "another usd_per_gpu_hour", "\"x\""});
+  expect_refused(with_file("--prices", "model,team,usd_per_gpu_hour\nx,,1\nx,a,2\nx,a,3\n"), {"line 4", "\"a\""});
 }
 
 TEST(ReportErrors, broken_jobs) {
