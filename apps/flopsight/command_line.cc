@@ -153,9 +153,10 @@ std::optional<Said> check_sources(const ReportArguments& a) {
   const int sources = (a.files.empty() ? 0 : 1) + (a.scrapes.empty() ? 0 : 1) + (a.prometheus.empty() ? 0 : 1) +
                       (a.store_path.empty() ? 0 : 1);
   if (sources != 1) return wrong("expected one of --file, --scrape, --prometheus or --store");
-  if (!a.store_path.empty() && (a.reference_clock || a.reference_nvml_max || !a.jobs_path.empty() || !a.rules_path.empty())) {
-    return wrong("--store has rollups: --reference-clock, --jobs and --rules are the service's");
+  if (!a.store_path.empty() && (a.reference_clock || a.reference_nvml_max || !a.jobs_path.empty() || !a.rules_path.empty() || !a.catalog_path.empty())) {
+    return wrong("--store has rollups: --reference-clock, --gpu-catalog, --jobs and --rules are the service's");
   }
+  if (a.prometheus.empty() && a.step_given) return wrong("--step needs --prometheus; files and stores have steps of their own");
   if (a.prometheus.empty() && (!a.match.empty() || a.raw)) return wrong("--match and --raw need --prometheus");
   if (a.prometheus.empty() && !a.training_metrics_path.empty()) return wrong("--training-metrics needs --prometheus");
   if (!a.scrapes.empty() && (a.start || a.end || a.since)) {
@@ -167,7 +168,11 @@ std::optional<Said> check_sources(const ReportArguments& a) {
 std::optional<Said> set_report(ReportArguments& a, const Texts& t) {
   if (const auto said = set_times(a, t)) return said;
   if (const auto said = set_choices(a, t)) return said;
-  return check_sources(a);
+  if (const auto said = check_sources(a)) return said;
+  if (a.prometheus.empty() && a.scrapes.empty() && any_given(a, t)) {
+    return wrong("--timeout, --header, credentials and certificates need --prometheus or --scrape");
+  }
+  return std::nullopt;
 }
 
 // What is common is checked as a report's; its mistakes are said of this command.

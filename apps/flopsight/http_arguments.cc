@@ -47,6 +47,12 @@ std::optional<std::string> set_http(HttpArguments& a, const HttpTexts& t) {
   return std::nullopt;
 }
 
+bool any_given(const HttpArguments& a, const HttpTexts& t) {
+  const net::HttpTls& tls = a.http.tls;
+  return !t.timeout.empty() || !t.headers.empty() || !a.bearer_token_path.empty() || !a.basic_user.empty() ||
+         tls.ca_file || tls.cert_file || tls.server_name || tls.insecure_skip_verify;
+}
+
 base::Status read_credentials(const HttpArguments& a, net::HttpOptions& http) {
   if (!a.bearer_token_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::string token, base::read_file(a.bearer_token_path));

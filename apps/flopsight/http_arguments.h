@@ -32,6 +32,9 @@ void add_http(CLI::App& app, HttpArguments& arguments, HttpTexts& texts);
 // What is wrong, or nothing.
 std::optional<std::string> set_http(HttpArguments& arguments, const HttpTexts& texts);
 
+// Whether one of them was given.
+bool any_given(const HttpArguments& arguments, const HttpTexts& texts);
+
 // Reads the token and the password into `http`.
 base::Status read_credentials(const HttpArguments& arguments, net::HttpOptions& http);
 

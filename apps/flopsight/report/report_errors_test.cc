@@ -154,6 +154,10 @@ TEST(ReportErrors, flags_that_contradict_each_other) {
   expect_refused(with_options({"--match", "a=\"b\""}), {"--prometheus"});
   expect_refused(with_options({"--start", "2026-11-29T10:00:00Z", "--since", "1h"}), {"--start", "--since"});
   expect_refused(with_options({"--basic-user", "x"}), {"--basic-password-file"});
+  expect_refused(with_options({"--step", "30s"}), {"--step needs --prometheus"});
+  expect_refused(with_options({"--timeout", "30s"}), {"--timeout", "need --prometheus or --scrape"});
+  expect_refused(with_options({"--header", "a: b"}), {"--header", "need --prometheus or --scrape"});
+  expect_refused(run_program({"report", "--store", "x", "--gpu-catalog", "y.csv"}), {"--store has rollups", "--gpu-catalog"});
   expect_refused(with_options({"--cert-file", "x"}), {"--key-file"});
   expect_refused(run_program({"report", "--scrape", "http://127.0.0.1:1/metrics", "--since", "1h"}), {"instant"});
 }

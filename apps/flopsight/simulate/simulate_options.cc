@@ -68,6 +68,12 @@ Wrong set_load(SimulateArguments& a, const SimulateTexts& t) {
   if (auto wrong = in_range("--batch", t.batch, 1, 100'000)) return wrong;
   if (auto wrong = in_range("--labels-per-series", t.labels_min, 0, 100)) return wrong;
   if (auto wrong = in_range("--version", t.version, 1, 2)) return wrong;
+  const SimulateTexts usual;
+  const bool is_changed = t.concurrency != usual.concurrency || t.batch != usual.batch || t.version != usual.version ||
+                          t.labels_min != usual.labels_min || a.http.tls.ca_file || a.http.tls.insecure_skip_verify;
+  if (is_changed && a.remote_write.empty()) {
+    return "--concurrency, --batch, --version, --labels-per-series, --ca-file and --insecure-skip-verify need --remote-write";
+  }
   if (t.rounds != 0) {
     if (auto wrong = in_range("--samples", t.rounds, 1, 100'000'000)) return wrong;
     a.rounds = static_cast<std::uint64_t>(t.rounds);

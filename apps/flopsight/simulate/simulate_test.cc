@@ -213,6 +213,14 @@ TEST(Simulate, the_name_of_the_simulated_metric_is_the_readers) {
   EXPECT_EQ(simulation::kSimulatedMetric, sources::kSimulatedMetric);
 }
 
+TEST(Simulate, options_of_remote_write_are_refused_without_it) {
+  for (const char* option : {"--version", "--batch", "--concurrency", "--labels-per-series"}) {
+    const Answer refused = run_program({"simulate", "--scenario", "steady", "--out", "nowhere", option, option == std::string("--version") ? "2" : "5"});
+    EXPECT_EQ(refused.exit_code, 2) << option;
+    EXPECT_NE(refused.err.find("need --remote-write"), std::string::npos) << refused.err;
+  }
+}
+
 TEST(Simulate, files_that_are_there_are_replaced_by_force_only) {
   const TempFolder folder;
   const std::vector<std::string> command = {"simulate", "--scenario", "steady", "--gpus", "1", "--hours", "0.05", "--out", folder.path()};
