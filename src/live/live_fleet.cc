@@ -130,12 +130,11 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
   }
   // An exporter may say the index in one series only: those without it are of the first GPU of their host that has one.
   const std::string masked = "m" + std::string(scope) + '\0' + seen.host + '\0' + seen.mig_instance;
-  const auto unnamed = facts.masked_uuid ? gpu_by_key_.find(base::hash128(masked)) : gpu_by_key_.end();
-  if (unnamed != gpu_by_key_.end() && gpus_[unnamed->second].identity.unpacked().index.empty()) {
-    const GpuIndex same = unnamed->second;
-    gpu_by_key_.emplace(base::hash128(key), same);
-    learn(gpus_[same], seen);
-    return same;
+  const auto unnamed = facts.masked_uuid ? gpu_by_key_.find(base::hash128(masked)) : std::nullopt;
+  if (unnamed && gpus_[*unnamed].identity.unpacked().index.empty()) {
+    gpu_by_key_.emplace(base::hash128(key), *unnamed);
+    learn(gpus_[*unnamed], seen);
+    return *unnamed;
   }
   const GpuIndex index = make_gpu(key, seen);
   if (facts.masked_uuid) gpu_by_key_.emplace(base::hash128(masked), index);
