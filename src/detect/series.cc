@@ -64,17 +64,15 @@ Quantity from_steps(Number steps, double steps_per_unit) {
   if (steps == std::numeric_limits<Number>::max()) return {};
   return steps / steps_per_unit;
 }
-// The upper half of a single-precision number, rounded; none of them that is not known is 0xFFFF.
-std::uint16_t to_half(const Quantity& value) {
-  if (!value) return 0xFFFF;
-  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(*value)) + 0x8000U) >> 16);
-}
-Quantity from_half(std::uint16_t bits) {
-  if (bits == 0xFFFF) return {};
-  return static_cast<double>(std::bit_cast<float>(std::uint32_t{bits} << 16));
-}
 
 }  // namespace
+
+std::uint16_t to_half(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>(std::isnan(value) ? 0x7FC0U : (bits + 0x8000U) >> 16);
+}
+
+float from_half(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
 KeptMinute::KeptMinute(const MinutePoint& point)
     : minute_(static_cast<std::int32_t>(point.start.unix_milliseconds / 60'000)),
@@ -83,7 +81,7 @@ KeptMinute::KeptMinute(const MinutePoint& point)
       tensor_(to_steps<std::uint16_t>(point.tensor_ratio, kActivitySteps)),
       sm_(to_steps<std::uint16_t>(point.sm_ratio, kActivitySteps)),
       clock_(to_steps<std::uint16_t>(point.clock_hertz, 1 / kClockStepHertz)),
-      links_(to_half(point.link_bytes_per_second)) {
+      links_(to_half(point.link_bytes_per_second.single())) {
   for (std::size_t i = 0; i < shares_.size(); ++i) shares_[i] = to_steps<std::uint8_t>(point.*kKeptShares[i], kShareSteps);
 }
 
@@ -95,7 +93,7 @@ MinutePoint KeptMinute::point() const {
   out.tensor_ratio = from_steps(tensor_, kActivitySteps);
   out.sm_ratio = from_steps(sm_, kActivitySteps);
   out.clock_hertz = from_steps(clock_, 1 / kClockStepHertz);
-  out.link_bytes_per_second = from_half(links_);
+  out.link_bytes_per_second = static_cast<double>(from_half(links_));
   for (std::size_t i = 0; i < shares_.size(); ++i) out.*kKeptShares[i] = from_steps(shares_[i], kShareSteps);
   return out;
 }

@@ -21,6 +21,10 @@ namespace flopsight::detect {
 
 inline constexpr double kCoverageMin = 0.8;
 
+// The upper half of a single-precision number, rounded: 8 bits of precision over its whole range. NaN, as the class below has it, stays one.
+std::uint16_t to_half(float value);
+float from_half(std::uint16_t bits);
+
 // A value, or that it is not known, in single precision: of each GPU of a fleet there are eleven a minute. Used like an optional.
 class Quantity {
  public:
@@ -32,6 +36,7 @@ class Quantity {
   explicit operator bool() const { return !std::isnan(value_); }
   bool has_value() const { return !std::isnan(value_); }
   double operator*() const { return static_cast<double>(value_); }
+  float single() const { return value_; }  // NaN: not known
   double value_or(double otherwise) const { return has_value() ? **this : otherwise; }
   bool operator==(const Quantity& other) const { return value_ == other.value_ || (!has_value() && !other.has_value()); }
   operator std::optional<double>() const { return has_value() ? std::optional(**this) : std::nullopt; }

@@ -18,16 +18,12 @@ constexpr double kWaitSmSpread = 1.2;
 constexpr double kWaitPowerRatio = 0.45;
 constexpr double kSilentLinksRatio = 0.01;
 
-float kept(const std::optional<double>& value) {
-  return value ? static_cast<float>(*value) : std::numeric_limits<float>::quiet_NaN();
-}
-
 }  // namespace
 
-std::optional<double> StallDetector::median_of(const Recent<Worked>& minutes, float Worked::*quantity) {
+std::optional<double> StallDetector::median_of(const Recent<Worked>& minutes, std::uint16_t Worked::*quantity) {
   std::vector<double> values;
   for (const Worked& minute : minutes) {
-    if (!std::isnan(minute.*quantity)) values.push_back(static_cast<double>(minute.*quantity));
+    if (const float value = from_half(minute.*quantity); !std::isnan(value)) values.push_back(static_cast<double>(value));
   }
   return base::median(std::move(values));
 }
@@ -45,7 +41,7 @@ void StallDetector::add(const MinutePoint& point) {
   ++idle_minutes_;
   idle_tensor_ += (*point.tensor_ratio - idle_tensor_) / idle_minutes_;
   cost_ += units::gpu_hours(units::Seconds(point.allocated_seconds));
-  idle_.push_back({kept(point.power_watts ? point.sm_ratio : std::nullopt), kept(point.power_watts),
+  idle_.push_back({(point.power_watts ? point.sm_ratio : Quantity()).single(), point.power_watts.single(),
                    static_cast<float>(point.link_bytes_per_second.value_or(0))});
   hung_ = hung_ || waits();
   const auto worked = static_cast<double>(std::count(before_.begin(), before_.end(), 1));
@@ -66,11 +62,11 @@ void StallDetector::work(const MinutePoint& point) {
   hung_ = false;
   cost_ = {};
   if (!works) return;
-  worked_.push_back({kept(point.tensor_ratio), kept(point.power_watts), kept(point.link_bytes_per_second)});
+  worked_.push_back({to_half(point.tensor_ratio.single()), to_half(point.power_watts.single()), to_half(point.link_bytes_per_second.single())});
   // Once in five minutes is enough for levels that two hours decide.
   if (worked_.size() < kWorkedMin || (working_tensor_ && point.start.unix_milliseconds / 60'000 % 5 != 0)) return;
   std::vector<double> tensor;
-  for (const Worked& each : worked_) tensor.push_back(static_cast<double>(each.tensor_ratio));
+  for (const Worked& each : worked_) tensor.push_back(static_cast<double>(from_half(each.tensor_ratio)));
   const auto high = tensor.begin() + static_cast<std::ptrdiff_t>(tensor.size() * 9 / 10);
   std::nth_element(tensor.begin(), high, tensor.end());
   working_tensor_ = *high;

@@ -47,11 +47,11 @@ class StallDetector {
   void work(const MinutePoint& point);
   bool waits() const;
 
-  // Of a minute that worked; NaN: not known.
+  // Of a minute that worked, as upper halves (series.h): levels that medians over two hours tell.
   struct Worked {
-    float tensor_ratio = 0;
-    float power_watts = 0;
-    float link_bytes_per_second = 0;
+    std::uint16_t tensor_ratio = 0;
+    std::uint16_t power_watts = 0;
+    std::uint16_t link_bytes_per_second = 0;
   };
   // Of one that did not.
   struct Idle {
@@ -59,7 +59,7 @@ class StallDetector {
     float power_watts = 0;
     float link_bytes_per_second = 0;
   };
-  static std::optional<double> median_of(const Recent<Worked>& minutes, float Worked::*quantity);
+  static std::optional<double> median_of(const Recent<Worked>& minutes, std::uint16_t Worked::*quantity);
 
   Recent<Worked> worked_{kStallHistoryMinutes};
   Recent<std::uint8_t> before_{kStallHistoryMinutes};  // which of the last minutes before the idle ones were work

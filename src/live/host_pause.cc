@@ -74,7 +74,7 @@ bool LiveFleet::is_host_paused(std::uint64_t host, std::int64_t unix_millisecond
   if (!pauses_.has_list()) {
     std::vector<std::uint64_t> hosts(gpus_.size());
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      if (gpus_[i].has_tensor && !gpus_[i].away && !gpus_[i].rows.empty()) hosts[i] = host_number(gpus_[i].identity.unpacked());
+      if (gpus_[i].has_tensor && !gpus_[i].away && !gpus_[i].rows.empty()) hosts[i] = host_number(identities_.at(i));
     }
     pauses_.set_list(hosts);
   }

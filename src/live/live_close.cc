@@ -35,7 +35,7 @@ units::Seconds step_of(const PendingRows& rows, units::Seconds otherwise) {
 
 void LiveFleet::resolve(Gpu& gpu) {
   rollups::GpuTime known;
-  known.gpu = gpu.identity.unpacked();
+  known.gpu = identity_of(gpu);
   std::optional<units::Hertz> max_clock;
   if (gpu.scraped_max_clock_hertz > 0) max_clock = units::Hertz(static_cast<double>(gpu.scraped_max_clock_hertz));
   Kind kind;
@@ -52,7 +52,7 @@ void LiveFleet::resolve(Gpu& gpu) {
 
 samples::GpuTimeline LiveFleet::timeline_of(const Gpu& gpu, units::Window window) const {
   samples::GpuTimeline timeline;
-  timeline.gpu = gpu.identity.unpacked();
+  timeline.gpu = identity_of(gpu);
   timeline.tensor_calibrated = gpu.calibrated;
   const std::size_t from = gpu.rows.first_at_or_after(window.start.unix_milliseconds);
   const std::size_t to = gpu.rows.first_at_or_after(window.end.unix_milliseconds);

@@ -76,7 +76,7 @@ GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity&
   const auto [index, is_new] = gpu_by_key_.emplace(base::hash128(key), static_cast<GpuIndex>(gpus_.size()));
   if (!is_new) return index;
   Gpu& gpu = base::add_one(gpus_);
-  gpu.identity = PackedIdentity(identity);
+  identities_.add(identity);
   gpu.has_uuid = !identity.uuid.empty();
   gpu.has_model = !identity.model_raw.empty();
   if (restore) {
@@ -89,7 +89,7 @@ GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity&
 }
 
 void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
-  samples::GpuIdentity known = gpu.identity.unpacked();
+  samples::GpuIdentity known = identity_of(gpu);
   if (known.model_raw.empty() && !seen.model_raw.empty()) gpu.kind = 0;
   fill(known.uuid, seen.uuid);
   fill(known.mig_profile, seen.mig_profile);
@@ -98,7 +98,7 @@ void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
   fill(known.pci_bus_id, seen.pci_bus_id);
   fill(known.model_raw, seen.model_raw);
   if (!seen.driver_version.empty()) known.driver_version = seen.driver_version;
-  gpu.identity = PackedIdentity(known);
+  identities_.replace(static_cast<std::size_t>(&gpu - gpus_.data()), known);
   gpu.has_uuid = !known.uuid.empty();
   gpu.has_model = !known.model_raw.empty();
 }
@@ -131,7 +131,7 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
   // An exporter may say the index in one series only: those without it are of the first GPU of their host that has one.
   const std::string masked = "m" + std::string(scope) + '\0' + seen.host + '\0' + seen.mig_instance;
   const auto unnamed = facts.masked_uuid ? gpu_by_key_.find(base::hash128(masked)) : std::nullopt;
-  if (unnamed && gpus_[*unnamed].identity.unpacked().index.empty()) {
+  if (unnamed && identities_.at(*unnamed).index.empty()) {
     gpu_by_key_.emplace(base::hash128(key), *unnamed);
     learn(gpus_[*unnamed], seen);
     return *unnamed;
@@ -202,7 +202,7 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
     if (replaying_) drop_closed(gpu);
     if (gpu.rows.size() >= options_.rows_per_gpu_max) return said(AddResult::kRowsFull);
   }
-  if (rules_.ignores_any() && rules_.ignores(raw_metric, gpu.identity.unpacked().driver_version)) {
+  if (rules_.ignores_any() && rules_.ignores(raw_metric, identity_of(gpu).driver_version)) {
     quality_.add("ignored_metric", raw_metric);
     return said(AddResult::kNotOurs);
   }
@@ -230,7 +230,7 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
     const auto code = static_cast<std::size_t>(reading.reason());
     const bool names_place = ++absent_noted_[code] <= kPlacesNoted;
     quality_.add(samples::absent_reason_name(reading.reason()),
-                 names_place ? std::string(alias.raw_name) + " of " + rollups::gpu_label(gpu.identity.unpacked()) : "");
+                 names_place ? std::string(alias.raw_name) + " of " + rollups::gpu_label(identity_of(gpu)) : "");
     const auto reason = static_cast<std::uint8_t>(code + 1);
     if (alias.metric == Metric::kTensorActive && row.tensor_reason() == 0) row.set_tensor_reason(reason);
     if (alias.metric == Metric::kSmClock && row.clock_reason() == 0) row.set_clock_reason(reason);
@@ -319,8 +319,8 @@ std::size_t LiveFleet::pending_row_count() const {
 }
 
 std::size_t LiveFleet::memory_bytes() const {
-  std::size_t bytes = bindings_.capacity() * sizeof(Binding) + gpus_.capacity() * sizeof(Gpu);
-  for (const Gpu& gpu : gpus_) bytes += gpu.rows.memory_bytes() + gpu.identity.memory_bytes();
+  std::size_t bytes = bindings_.capacity() * sizeof(Binding) + gpus_.capacity() * sizeof(Gpu) + identities_.memory_bytes();
+  for (const Gpu& gpu : gpus_) bytes += gpu.rows.memory_bytes();
   return bytes;
 }
 

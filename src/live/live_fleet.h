@@ -31,7 +31,7 @@
 #include "jobs/holder_table.h"
 #include "jobs/label_rules.h"
 #include "live/host_pause.h"
-#include "live/packed_identity.h"
+#include "live/identity_table.h"
 #include "live/pending_rows.h"
 #include "rollups/cell.h"
 #include "rollups/fleet.h"
@@ -138,7 +138,7 @@ class LiveFleet {
 
   std::size_t gpu_count() const { return gpus_.size(); }
   std::size_t label_set_count() const { return bindings_.size(); }
-  samples::GpuIdentity identity(GpuIndex gpu) const { return gpus_[gpu].identity.unpacked(); }
+  samples::GpuIdentity identity(GpuIndex gpu) const { return identities_.at(gpu); }
   bool has_model(GpuIndex gpu) const { return gpus_[gpu].has_model; }
   units::Instant closed_until(GpuIndex gpu) const { return units::Instant{gpus_[gpu].closed_until}; }
   units::Instant last_sample(GpuIndex gpu) const { return units::Instant{gpus_[gpu].newest}; }
@@ -164,7 +164,6 @@ class LiveFleet {
     double weight = 1;
   };
   struct Gpu {
-    PackedIdentity identity;
     std::uint32_t kind = 0;             // number of kinds_; 0: not resolved yet
     float scraped_max_clock_hertz = 0;  // 0: not scraped
     bool has_uuid = false;
@@ -186,6 +185,7 @@ class LiveFleet {
   GpuIndex gpu_of(const jobs::LabelFacts& facts, std::string_view scope);
   GpuIndex make_gpu(const std::string& key, const samples::GpuIdentity& identity);
   void learn(Gpu& gpu, const samples::GpuIdentity& seen);
+  samples::GpuIdentity identity_of(const Gpu& gpu) const { return identities_.at(static_cast<std::size_t>(&gpu - gpus_.data())); }
   const catalog::MetricAlias* alias_of(const Binding& binding, const MetricUse& metric,
                                        std::string_view raw_metric) const;
   AddResult store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias, std::int64_t time,
@@ -210,6 +210,7 @@ class LiveFleet {
   std::vector<Binding> bindings_;
   std::vector<std::string> label_values_;
   std::vector<Gpu> gpus_;
+  IdentityTable identities_;  // by GpuIndex
   std::vector<Kind> kinds_{{}};  // the first is of GPUs that are not resolved
   base::HashNumbers gpu_by_key_;
   std::vector<std::vector<samples::HolderId>> holder_sets_{{}};

@@ -1,0 +1,44 @@
+#pragma once
+// The names of GPUs, in one piece of memory: strings of their own would take three times as much, a million times. What many GPUs have in
+// common (model, driver, MIG profile) stands once.
+// Threads: one at a time.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "samples/gpu.h"
+
+namespace flopsight::live {
+
+class IdentityTable {
+ public:
+  // The next number, from 0 on.
+  void add(const samples::GpuIdentity& identity);
+  void replace(std::size_t number, const samples::GpuIdentity& identity);
+  samples::GpuIdentity at(std::size_t number) const;
+
+  std::size_t size() const { return starts_.size(); }
+  std::size_t memory_bytes() const { return bytes_.capacity() + starts_.capacity() * sizeof(std::uint32_t); }
+
+ private:
+  using Common = std::array<std::string, 3>;
+
+  std::string packed(const samples::GpuIdentity& identity);
+  void append(std::size_t number, std::string_view packed);
+  std::size_t length_at(std::size_t start) const;
+  void forget_replaced();
+
+  // Of each: the number of what is common, in four bytes, then names that end in a zero byte each; none contains one.
+  std::vector<char> bytes_;
+  std::vector<std::uint32_t> starts_;
+  std::size_t replaced_bytes_ = 0;
+  std::vector<Common> common_;
+  std::map<Common, std::uint32_t> common_numbers_;
+};
+
+}  // namespace flopsight::live
