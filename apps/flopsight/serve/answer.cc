@@ -131,19 +131,27 @@ class JobTimes {
 
   const Told& told() const { return told_; }
 
-  // `use` of each: what was seen, with its GPUs where `with_members`, then what was held and not seen.
-  void for_all(bool with_members, const std::function<void(const rollups::GpuTime&)>& use) {
+  enum class Members : std::uint8_t { kNone, kGiven, kGivenAway };
+
+  // `use` of each: what was seen, with its GPUs where they are given, then what was held and not seen. Given away, nobody can have them again: of
+  // many jobs it takes long to copy them.
+  void for_all(Members members, const std::function<void(const rollups::GpuTime&)>& use) {
     auto member = members_.begin();  // mostly that of the job, or the one before it
-    for (const Visible& one : all_) {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      const Visible& one = all_[i];
       rollups::become_job(*one.entry, one.holder, one.total->cell);
       one.entry->members.clear();
-      if (with_members) {
+      if (members != Members::kNone) {
         const JobId job = one.total->job;
         if (member != members_.end() && member->job < job) ++member;
         if (member == members_.end() || member->job != job) {
           member = std::lower_bound(members_.begin(), members_.end(), job, [](const store::Member& m, JobId key) { return m.job < key; });
         }
-        if (member != members_.end() && member->job == job) one.entry->members = member->gpus;
+        if (member != members_.end() && member->job == job) {
+          const bool is_last = members == Members::kGivenAway && (i + 1 == all_.size() || all_[i + 1].total->job != job);
+          if (is_last) one.entry->members = std::move(member->gpus);
+          else one.entry->members = member->gpus;
+        }
       }
       use(*one.entry);
     }
@@ -171,8 +179,8 @@ base::Result<analysis::Report> report_of_jobs(store::Reader& store, const Answer
   analysis::ReportOptions with_numbers = options;
   with_numbers.group_numbers = &holders.index().groups();
   analysis::ReportBuilder report([&](samples::HolderId id) -> const samples::Holder& { return table.at(id); }, with_numbers, quality);
-  times.for_all(options.by == analysis::GroupBy::kFamily, [&](const rollups::GpuTime& entry) { report.see(entry); });
-  times.for_all(true, [&](const rollups::GpuTime& entry) { report.add(entry); });
+  times.for_all(options.by == analysis::GroupBy::kFamily ? JobTimes::Members::kGiven : JobTimes::Members::kNone, [&](const rollups::GpuTime& entry) { report.see(entry); });
+  times.for_all(JobTimes::Members::kGivenAway, [&](const rollups::GpuTime& entry) { report.add(entry); });
   analysis::Report out = report.finish(true, window);
   analysis::add_told_gpus(out, times.told().gpus);
   return out;
@@ -230,7 +238,7 @@ base::Result<analysis::WasteAccount> answer_waste(store::Reader& store, const An
   options.assumptions = store_assumptions(caller);
   const jobs::HolderTable& table = holders.index().table();
   analysis::WasteBuilder builder([&](samples::HolderId id) -> const samples::Holder& { return table.at(id); }, options);
-  times.for_all(true, [&](const rollups::GpuTime& entry) { builder.add(entry); });
+  times.for_all(JobTimes::Members::kGivenAway, [&](const rollups::GpuTime& entry) { builder.add(entry); });
   analysis::WasteAccount account = builder.finish(window);
   account.simulated = settings.simulated || store.simulated();
   if (account.simulated) account.source = "SIMULATED fleet, store";
