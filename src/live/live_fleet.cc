@@ -246,13 +246,13 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
   if (!slot) return AddResult::kKept;  // the row says that the GPU is there
   if (!gpu.rows.has(at, *slot)) {
     gpu.rows.set(at, *slot, reading.value());
-    if (alias.per_process) row.device_utilization = !binding.has_holder;
+    if (alias.per_process) row.set_device_utilization(!binding.has_holder);
     return AddResult::kKept;
   }
   if (alias.per_process) {
     if (!binding.has_holder) {
       gpu.rows.set(at, *slot, reading.value());
-      row.device_utilization = true;
+      row.set_device_utilization(true);
       return AddResult::kKept;
     }
     return AddResult::kDuplicate;

@@ -29,8 +29,7 @@ static_assert(kSlots.size() <= 16, "PendingRow::present has 16 bits");
 // 1.31 is the most that 16 bits hold; the catalogue takes nothing above 1.2.
 constexpr double kRatioSteps = 50'000;
 constexpr double kWattSteps = 10;  // up to 6,553 W; the catalogue takes nothing above 5,000
-// Above that a single-precision number steps by more than 1/16 J.
-constexpr float kEnergyAboveBaseMax = 1e6F;
+constexpr double kEnergyEndJoules = 1099511627776.0;  // 2^40
 
 // The upper half of a float, rounded: 8 bits of precision over its whole range.
 std::uint16_t to_short_rate(double value) {
@@ -108,20 +107,22 @@ double PendingRows::value(std::size_t i, std::uint8_t slot) const {
   const PendingRow& row = rows_[i];
   if (slot < kFloatSlots) return static_cast<double>(row.floats[slot]);
   if (slot < kDoublesFrom) return from_short(slot, row.shorts[slot - kShortsFrom]);
-  if (slot == kDoublesFrom) return energy_base_joules_ + static_cast<double>(row.energy_joules);
+  if (slot == kDoublesFrom) return static_cast<double>(std::uint64_t{row.energy_high} << 32 | row.energy_joules);
   return (*cycles_)[i].*kCycleFields[slot - kDoublesFrom - 1];
 }
 
 void PendingRows::set(std::size_t i, std::uint8_t slot, double value) {
   PendingRow& row = rows_[i];
+  if (slot == kDoublesFrom && !(value < kEnergyEndJoules - 1)) return;
   row.present = static_cast<std::uint16_t>(row.present | 1U << slot);
   if (slot < kFloatSlots) {
     row.floats[slot] = static_cast<float>(value);
   } else if (slot < kDoublesFrom) {
     row.shorts[slot - kShortsFrom] = to_short(slot, value);
   } else if (slot == kDoublesFrom) {
-    if (std::isnan(energy_base_joules_)) energy_base_joules_ = value;
-    row.energy_joules = static_cast<float>(value - energy_base_joules_);
+    const auto joules = static_cast<std::uint64_t>(std::llround(value));
+    row.energy_joules = static_cast<std::uint32_t>(joules);
+    row.energy_high = static_cast<std::uint8_t>(joules >> 32);
   } else {
     if (!cycles_) cycles_ = std::make_unique<std::vector<CycleCounters>>(rows_.size());
     (*cycles_)[i].*kCycleFields[slot - kDoublesFrom - 1] = value;
@@ -131,7 +132,8 @@ void PendingRows::set(std::size_t i, std::uint8_t slot, double value) {
 bool PendingRows::same(std::size_t i, std::uint8_t slot, double value) const {
   if (slot >= kShortsFrom && slot < kDoublesFrom) return rows_[i].shorts[slot - kShortsFrom] == to_short(slot, value);
   const double here = this->value(i, slot);
-  return std::abs(here - value) <= 1e-6 * std::abs(here) + 1e-9;
+  const double steps = slot == kDoublesFrom ? 0.5 : 1e-9;
+  return std::abs(here - value) <= 1e-6 * std::abs(here) + steps;
 }
 
 void PendingRows::drop_before(std::size_t first) {
@@ -145,20 +147,8 @@ void PendingRows::drop_before(std::size_t first) {
   const auto count = static_cast<std::ptrdiff_t>(first);
   rows_.erase(rows_.begin(), rows_.begin() + count);
   if (cycles_) cycles_->erase(cycles_->begin(), cycles_->begin() + count);
-  rebase_energy();
   // After a backlog has been worked off its room is given back.
   if (rows_.capacity() > 64 && rows_.size() * 4 < rows_.capacity()) rows_.shrink_to_fit();
-}
-
-void PendingRows::rebase_energy() {
-  const auto has_energy = [](const PendingRow& row) { return (row.present >> kDoublesFrom & 1) != 0; };
-  const auto first = std::find_if(rows_.begin(), rows_.end(), has_energy);
-  if (first == rows_.end() || std::abs(first->energy_joules) <= kEnergyAboveBaseMax) return;
-  const float shift = first->energy_joules;
-  for (PendingRow& row : rows_) {
-    if (has_energy(row)) row.energy_joules -= shift;
-  }
-  energy_base_joules_ += static_cast<double>(shift);
 }
 
 bool PendingRows::last_says_all(std::size_t first, std::size_t end) const {
@@ -172,7 +162,7 @@ bool PendingRows::last_says_all(std::size_t first, std::size_t end) const {
   if (last.reasons != 0 || end - first < 2) return false;
   const PendingRow& before = rows_[end - 2];
   const bool reading_moved = last.floats[0] != before.floats[0] || last.shorts[0] != before.shorts[0];  // tensor activity, power
-  const bool energy_moved = (last.present & before.present & kEnergyBit) != 0 && last.energy_joules != before.energy_joules;
+  const bool energy_moved = (last.present & before.present & kEnergyBit) != 0 && (last.energy_joules != before.energy_joules || last.energy_high != before.energy_high);
   return reading_moved && energy_moved;
 }
 

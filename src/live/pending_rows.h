@@ -1,15 +1,14 @@
 #pragma once
 // The scrapes of one GPU that are not rolled up yet, in a form that fits a million GPUs: 48 bytes a scrape, ascending in
 // time, late ones put where they belong. What OFU is made of (tensor activity, clock) has single precision, seven digits where exporters
-// print six, and so has energy, as what came since some scrape shortly before; cycle counters have double. What stands beside OFU has 16 bits: power in
-// steps of 0.1 W, activities of 1/50,000, byte rates to 0.4 %, rounded to nearest.
+// print six; energy has whole joules, cycle counters double. What stands beside OFU has 16 bits: power in steps of 0.1 W, activities of 1/50,000, byte
+// rates to 0.4 %. All are rounded to nearest, each by itself: after a restart the same samples are the same rows.
 //
 // Reasons of absence are kept where they change the answer: for tensor activity and for the clock.
 // Threads: values.
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -34,22 +33,28 @@ inline constexpr std::size_t kBitSlots = 1;     // clock event reasons
 inline constexpr std::size_t kDoubleSlots = 4;  // counters: energy and the three cycle counters
 
 struct PendingRow {
-  float energy_joules = 0;  // more than PendingRows::energy_base_joules_
+  std::uint32_t energy_joules = 0;  // its lower 32 bits
   HolderSetId holders = 0;
   std::array<float, kFloatSlots> floats{};
   std::array<std::uint16_t, kPowerSlots + kRatioSlots + kRateSlots + kBitSlots> shorts{};
-  std::array<std::uint16_t, 3> time{};  // 48 bits of milliseconds, lowest first: up to the year 10889
+  std::array<std::uint16_t, 3> time{};  // 47 bits of milliseconds, lowest first: up to the year 6429; above them device_utilization()
   std::uint16_t present = 0;            // bit per slot
   std::uint16_t log_segment = 0;        // where the oldest of its samples is logged, modulo 2^16
   std::uint8_t reasons = 0;             // 1 + AbsentReason of tensor activity, and of the clock above it; 0: none
-  bool device_utilization = false;      // utilisation came without a holder: the device's own
+  std::uint8_t energy_high = 0;         // what is above the lower 32 bits of energy
 
   // 0 or more.
   std::int64_t unix_milliseconds() const {
-    return static_cast<std::int64_t>(std::uint64_t{time[2]} << 32 | std::uint64_t{time[1]} << 16 | time[0]);
+    return static_cast<std::int64_t>(std::uint64_t{time[2] & 0x7FFFU} << 32 | std::uint64_t{time[1]} << 16 | time[0]);
   }
+  // Of a new row.
   void set_time(std::int64_t unix_milliseconds) {
     for (std::size_t i = 0; i < time.size(); ++i) time[i] = static_cast<std::uint16_t>(unix_milliseconds >> 16 * i & 0xFFFF);
+  }
+  // Utilisation came without a holder: the device's own.
+  bool device_utilization() const { return (time[2] & 0x8000U) != 0; }
+  void set_device_utilization(bool is_devices) {
+    time[2] = static_cast<std::uint16_t>((time[2] & 0x7FFFU) | (is_devices ? 0x8000U : 0U));
   }
   std::uint8_t tensor_reason() const { return reasons & 0xF; }
   std::uint8_t clock_reason() const { return reasons >> 4; }
@@ -74,12 +79,13 @@ class PendingRows {
   const PendingRow& at(std::size_t i) const { return rows_[i]; }
   PendingRow& at(std::size_t i) { return rows_[i]; }
 
-  // The row of that time (0 to 2^48 - 1), made if need be; its index is valid until the next call.
+  // The row of that time (0 to 2^47 - 1), made if need be; its index is valid until the next call.
   std::size_t touch(std::int64_t unix_milliseconds, std::uint16_t log_segment);
 
   // Whether the row has a value in the slot, and that value.
   bool has(std::size_t i, std::uint8_t slot) const { return (rows_[i].present >> slot & 1) != 0; }
   double value(std::size_t i, std::uint8_t slot) const;
+  // Energy of 2^40 J and more, 700 W for fifty years, is none.
   void set(std::size_t i, std::uint8_t slot, double value);
   // Whether the value is the one there, as far as a row can tell values apart.
   bool same(std::size_t i, std::uint8_t slot, double value) const;
@@ -103,11 +109,7 @@ class PendingRows {
  private:
   static constexpr std::size_t kEarlier = 8;
 
-  // Brings the base to the first row that has energy, or what rows have above it would lose its digits as a counter runs on.
-  void rebase_energy();
-
   std::vector<PendingRow> rows_;
-  double energy_base_joules_ = std::numeric_limits<double>::quiet_NaN();  // none yet
   // Lower halves of their times, which the first row's time completes: the newest last.
   std::array<std::uint32_t, kEarlier> earlier_{};
   std::uint8_t earlier_count_ = 0;

@@ -39,7 +39,7 @@ Labels::Labels(const Options& options) : gpu(options.gpu_label) {
 
 sources::Reading reading_of(const Options& options) {
   // A GPU without a name, or whose name somebody masked, would be one with all others like it.
-  std::string match = options.gpu_label + "!~\"[GPUMI0-]*|[GPUMI0xX*#?._-]{9,}\"";
+  std::string match = options.gpu_label + "!~\"" + std::string(sources::kMaskedUuids) + "\"";
   if (!options.match.empty()) match += "," + options.match;
   return {match, sources::sample_hold(options.scrape_interval)};
 }

@@ -21,7 +21,8 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
 
 // That this label names no GPU: it is not there, masked, or an index.
 std::string names_none(const std::string& label) {
-  return label == "gpu" || label == "gpu_id" ? label + "!~\"(GPU|MIG)-.*[^GPUMI0-].*\"" : label + "=~\"[GPUMI0-]*\"";
+  const bool may_be_index = label == "gpu" || label == "gpu_id";
+  return label + (may_be_index ? "!~\"" + std::string(kNamingUuids) : "=~\"" + std::string(kMaskedUuids)) + "\"";
 }
 
 std::string selector(const std::vector<std::string>& metrics, const std::string& match, const std::vector<std::string>& matchers) {

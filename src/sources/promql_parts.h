@@ -28,6 +28,11 @@ struct Reading {
   units::Seconds hold{0};
 };
 
+// UUIDs that name no GPU, as jobs::is_masked_uuid() has it, and those that name one beside indices, as regular expressions of PromQL.
+inline constexpr std::string_view kMaskedUuids = "[GPUMI0-]*|[GPUMI0xX*#?._-]{9,}";
+inline constexpr std::string_view kNamingUuids =
+    "(GPU|MIG)-(.*[^GPUMI0xX*#?._-].*|[^GPUMI0-].{0,3}|.[^GPUMI0-].{0,2}|..[^GPUMI0-].?|...[^GPUMI0-])";
+
 // A number as PromQL reads it.
 std::string promql_number(double value);
 // "…" with what PromQL would read as something else escaped.

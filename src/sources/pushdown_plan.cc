@@ -5,6 +5,7 @@
 #include "base/median.h"
 #include "catalog/metrics.h"
 #include "sources/collector.h"
+#include "sources/promql_parts.h"
 #include "sources/pushdown.h"
 
 namespace flopsight::sources {
@@ -64,7 +65,7 @@ base::Result<std::string> gpu_label(PrometheusClient& client, const std::string&
     double most = 0;
     for (const std::string& label : rules.names_of("uuid")) {
       // A UUID that is no mask: labels of this name may hold an index as well.
-      const std::string named = (match.empty() ? "" : match + ",") + label + "=~\"(GPU-|MIG-|.{8}-).*[^GPUMI0-].*\"";
+      const std::string named = (match.empty() ? "" : match + ",") + label + "=~\"" + std::string(kNamingUuids) + "|.{8}-.*[^GPUMI0xX*#?._-].*\"";
       FLOPSIGHT_ASSIGN_OR_RETURN(const double count, series_count(client, selector(names, named), at, look));
       if (count <= most) continue;
       most = count;

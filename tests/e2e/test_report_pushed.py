@@ -212,7 +212,7 @@ class PushedOnOneServer:
         history.add(labels, tensor=None)
         history.add({**labels, "UUID": None}, clock=None)
         truth = self.compare(history)
-        self.assertEqual(truth["fleet"]["gpu_count"], 7)
+        self.assertEqual(truth["fleet"]["gpu_count"], 8)
 
     def test_gpus_with_other_metrics_only_are_gpus(self):
         history = History()
