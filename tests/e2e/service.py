@@ -41,6 +41,7 @@ class Service:
         self._certificate = certificate
         self.process = None
         self.url = ""
+        self.listen = "127.0.0.1:0"
         try:
             self.start()
         except BaseException:
@@ -52,7 +53,7 @@ class Service:
         clean = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
         with open(os.path.join(self.folder, "log"), "ab") as log:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", BINARY, "serve", "--listen", "127.0.0.1:0", "--store", self.store,
+                ["setpriv", "--pdeathsig", "KILL", BINARY, "serve", "--listen", self.listen, "--store", self.store,
                  *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=clean)
         line = self.process.stdout.readline()

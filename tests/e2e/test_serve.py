@@ -69,7 +69,7 @@ class RemoteWrite(unittest.TestCase):
                                   "queue_config": {"min_backoff": "30ms", "max_backoff": "200ms", "batch_send_deadline": "1s"}}]})
             with servers.Prometheus(configuration=configuration) as prometheus:
                 servers.wait_until(lambda: exporter.requests >= 15, "scrapes during the outage")
-                service.arguments += ["--listen", f"127.0.0.1:{port}"]
+                service.listen = f"127.0.0.1:{port}"
                 service.start()
                 self.check_job(service)
                 metrics = prometheus.get("/metrics")[1].decode()
