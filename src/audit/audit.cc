@@ -69,7 +69,8 @@ void Auditor::count() {
   out.flops_per_token = audit::flops_per_token(run);
   const flops::Workload workload = workload_of(run);
   for (const flops::Convention& convention : flops::conventions()) {
-    ConventionRow row{convention.name, convention.cost(run.model, workload).flops_train, std::nullopt, std::nullopt};
+    ConventionRow row{convention.name, flops::convention_cost(convention, run.model, workload).flops_train, std::nullopt, std::nullopt,
+                      flops::takes_for_one_document(convention, run.model, workload)};
     if (row.flops_per_token_train && out.flops_per_token > 0) row.ratio = *row.flops_per_token_train / out.flops_per_token;
     if (row.flops_per_token_train && out.flops_per_token_claimed && run.sequence_tokens) {
       row.matches = agrees(*out.flops_per_token_claimed / *row.flops_per_token_train, kKeptSigmas * kLogSigma);

@@ -55,6 +55,7 @@ struct ConventionRow {
   std::optional<double> flops_per_token_train;
   std::optional<double> ratio;  // to the audit's count
   std::optional<bool> matches;  // the claimed FLOPs of a token, within some tenths of a percent
+  bool one_document = false;    // its program knows nothing of the packed documents: the figure is that of one as long as the sequence
 };
 
 struct Audit {

@@ -83,7 +83,11 @@ std::vector<Part> parts_of(const Convention& convention, double figure, const Ru
     if (std::abs(now - so_far) >= kToldShare * right) parts.push_back({id, what, now - so_far});
     so_far = now;
   };
-  if (workload.prediction_steps > 0 && convention.cost(run.model, {workload.sequence, 0}).flops_train == figure) {
+  if (flops::takes_for_one_document(convention, run.model, workload)) {
+    workload.sequence.documents.clear();
+    step("packing_ignored", "packed documents charged as one sequence", flops::train_cost(run.model, workload).total());
+  }
+  if (workload.prediction_steps > 0 && flops::convention_cost(convention, run.model, {workload.sequence, 0}).flops_train == figure) {
     workload.prediction_steps = 0;
     step("mtp_ignored", "multi-token prediction left out", flops::train_cost(run.model, workload).total());
   }
@@ -134,7 +138,7 @@ std::vector<Figure> figures(const Run& run, double right) {
   std::vector<Figure> list;
   for (const Convention& convention : flops::conventions()) {
     if (convention.name.starts_with("audit_")) continue;
-    const std::optional<double> figure = convention.cost(run.model, workload_of(run)).flops_train;
+    const std::optional<double> figure = flops::convention_cost(convention, run.model, workload_of(run)).flops_train;
     if (!figure || !std::isfinite(*figure) || *figure <= 0 || std::abs(std::log(*figure / right)) < kSmallestLog) continue;
     const auto same = std::find_if(list.begin(), list.end(), [&](const Figure& f) { return std::abs(std::log(f.flops_per_token / *figure)) < kSameFigureLog; });
     if (same == list.end()) {

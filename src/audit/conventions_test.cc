@@ -82,6 +82,29 @@ TEST(AuditConventions, a_count_is_named_whichever_peak_its_mfu_is_of) {
   EXPECT_EQ(a.reference_peak_flops_per_second, own);
 }
 
+// A program that knows nothing of packed documents prints for them what it prints for one as long as the sequence.
+TEST(AuditConventions, documents_are_those_of_programs_that_know_them) {
+  const audit::Run whole = run_of("made--Llama-3-8B", 32768);
+  audit::Run packed = whole;
+  packed.document_tokens = 1024;
+  const Audit before = rate_of(whole, flops_per_token(whole)), after = rate_of(packed, flops_per_token(packed));
+  ASSERT_EQ(before.conventions.size(), after.conventions.size());
+  for (std::size_t i = 0; i < after.conventions.size(); ++i) {
+    const ConventionRow &one = before.conventions[i], &several = after.conventions[i];
+    const bool knows = flops::knows_documents(*flops::find_convention(several.name));
+    const bool attends = several.name != "hf_trainer" && !several.name.starts_with("6n_");
+    EXPECT_FALSE(one.one_document) << one.name;
+    EXPECT_EQ(several.one_document, !knows && attends) << several.name;
+    EXPECT_EQ(one.flops_per_token_train != several.flops_per_token_train, knows) << several.name;
+  }
+  // So what such a program reports of packed documents is found again, with what it leaves out.
+  const Audit nano = rate_of(packed, *flops::convention_cost(*flops::find_convention("nanogpt"), packed.model, workload_of(packed)).flops_train);
+  EXPECT_EQ(nano.verdict, Verdict::kOverReported) << all(nano);
+  EXPECT_TRUE(std::any_of(nano.hypotheses.begin(), nano.hypotheses.end(), [](const Ranked& r) {
+    return r.hypothesis.explanation.starts_with("counted as ") && r.hypothesis.explanation.find("packed documents charged as one sequence (+") != std::string::npos;
+  })) << all(nano);
+}
+
 TEST(AuditConventions, a_count_that_only_comes_near_is_not_named) {
   const audit::Run run = run_of("made--Llama-3-8B", 4096);
   for (const char* name : {"palm", "6n_active", "hf_trainer", "verl"}) {

@@ -342,6 +342,14 @@ CountingRules levanter_nearest(const Model& model) {
   return rules;
 }
 
+// Programs that sum over the lengths of documents; where no attention is counted, there is nothing to know.
+constexpr std::string_view kKnowDocuments[] = {"audit_causal", "audit_full_attention", "megatron", "megatron_bridge", "verl", "hfu_full_recompute"};
+
+Workload without_documents(Workload workload) {
+  workload.sequence.documents.clear();
+  return workload;
+}
+
 std::optional<CountingRules> no_rules(const Model&) { return std::nullopt; }
 std::optional<CountingRules> audit_rules(const Model&) { return CountingRules{}; }
 
@@ -379,7 +387,19 @@ const std::vector<Convention>& conventions() {
 ConventionCost convention_cost(const Convention& convention, const Model& model, const Workload& workload) {
   const bool text = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& l) { return l.section == Section::kText; });
   if (!text) return absent("there is no language model, and so no token; the tower's cost is that of an image");
-  return convention.cost(model, workload);
+  return convention.cost(model, knows_documents(convention) ? workload : without_documents(workload));
+}
+
+bool knows_documents(const Convention& convention) {
+  return std::find(std::begin(kKnowDocuments), std::end(kKnowDocuments), convention.name) != std::end(kKnowDocuments);
+}
+
+bool takes_for_one_document(const Convention& convention, const Model& model, const Workload& workload) {
+  if (workload.sequence.documents.empty() || knows_documents(convention)) return false;
+  Workload document = without_documents(workload);
+  const auto figure = convention_cost(convention, model, document).flops_train;
+  document.sequence.tokens = workload.sequence.documents.front();
+  return figure != convention_cost(convention, model, document).flops_train;
 }
 
 CountingRules nearest_rules(const Convention& convention, const Model& model) {

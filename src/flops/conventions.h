@@ -33,7 +33,12 @@ struct Convention {
 };
 
 const std::vector<Convention>& conventions();
-// The convention's figure, absent for a model that is a tower and nothing else.
+// Whether it counts packed documents that do not see each other each by itself. The others take the sequence for one document, as their
+// program does.
+bool knows_documents(const Convention& convention);
+// Whether its figure of the workload is that of another one: of one document, where there are several and attention is counted.
+bool takes_for_one_document(const Convention& convention, const Model& model, const Workload& workload);
+// The convention's figure of what it knows of the workload, absent for a model that is a tower and nothing else.
 ConventionCost convention_cost(const Convention& convention, const Model& model, const Workload& workload);
 // Its own rules or, of a formula, those that come nearest to it.
 CountingRules nearest_rules(const Convention& convention, const Model& model);

@@ -33,7 +33,8 @@ json::Array conventions_array(const audit::Audit& audit) {
     list.emplace_back(json::Object{{"name", row.name},
                                    {"flops_per_token_train", row.flops_per_token_train},
                                    {"ratio_to_audit", row.ratio},
-                                   {"matches", row.matches ? json::Value(*row.matches) : json::Value()}});
+                                   {"matches", row.matches ? json::Value(*row.matches) : json::Value()},
+                                   {"one_document", row.one_document}});
   }
   return list;
 }

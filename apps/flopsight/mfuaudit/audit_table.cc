@@ -62,7 +62,9 @@ std::string conventions(const audit::Audit& audit) {
     columns[0].cells.emplace_back(row.name);
     columns[1].cells.push_back(row.flops_per_token_train ? number(*row.flops_per_token_train / 1e9, "%.3f") : std::string(text_table::kUnknownCell));
     columns[2].cells.push_back(row.ratio ? number(*row.ratio, "%.3f") : std::string(text_table::kUnknownCell));
-    columns[3].cells.emplace_back(row.matches == true ? "as reported" : "");
+    std::string mark = row.matches == true ? "as reported" : "";
+    if (row.one_document) mark += std::string(mark.empty() ? "" : ", ") + "documents as one";
+    columns[3].cells.push_back(mark);
   }
   return "\n" + text_table::render(columns, columns[0].cells.size());
 }

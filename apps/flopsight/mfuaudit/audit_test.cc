@@ -39,6 +39,19 @@ bool says(const base::json::Value& audit, const char* list, std::string_view par
   return std::any_of(value.as_array()->begin(), value.as_array()->end(), [&](const auto& line) { return line.as_string()->find(part) != std::string::npos; });
 }
 
+TEST(AuditCommand, conventions_that_know_nothing_of_documents_are_marked) {
+  const Arguments options = {"--config", config("made--Llama-3-8B"), "--precision", "bf16", "--seq-len", "32768", "--tflops-per-gpu", "400", "--document-tokens", "1024"};
+  const auto out = audit_of(options, 0);
+  EXPECT_EQ(text(find(out, "conventions", "name", "palm"), "one_document"), "true");
+  EXPECT_EQ(text(find(out, "conventions", "name", "verl"), "one_document"), "false");
+  Arguments table = {"audit", "--gpu", "H100-SXM5-80GB"};
+  table.insert(table.end(), options.begin(), options.end());
+  const std::string shown = run_program(table).out;
+  const auto row = [&](const std::string& name) { return shown.substr(shown.find("\n" + name + " ") + 1, shown.find('\n', shown.find("\n" + name + " ") + 1) - shown.find("\n" + name + " ") - 1); };
+  EXPECT_NE(row("palm").find("documents as one"), std::string::npos) << shown;
+  EXPECT_EQ(row("megatron").find("documents as one"), std::string::npos) << shown;
+}
+
 TEST(AuditCommand, published_latent_case_with_the_keys_of_the_contract) {
   const auto out = audit_of({"--config", kSuper, "--mfu", "54.27%", "--ofu", "0.2558", "--gpus", "288", "--precision", "bf16", "--seq-len", "8192"}, 1);
   EXPECT_EQ(text(out, "verdict"), "over_reported");
