@@ -25,6 +25,11 @@ await run(async (test) => {
     test.check(`${name}: it does not push the page wider than the screen`, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), await page.evaluate(() => document.documentElement.scrollWidth));
     await test.shot(page, `hostile-${name.replaceAll(" ", "-")}`);
   }
+  await test.open(page, `/job?id=${encodeURIComponent(id)}`);
+  const unseen = /[\u200b-\u200f\u202a-\u202e\u2066-\u2069]/u;
+  test.check("a mark that turns the direction of writing is shown by its number", (await text()).includes("\\u202e"), (await text()).slice(0, 400));
+  const left = await page.evaluate(() => [document.title, document.body.textContent, ...[...document.querySelectorAll("[title], [aria-label]")].map((element) => element.title + element.ariaLabel)]);
+  test.equal("no such mark is drawn, said or in the title", left.filter((part) => unseen.test(part)).length, 0);
   await test.open(page, "/map?of=span");
   const cell = await test.cell(page, 5, 5, MARK);
   test.check("map: the name is shown as it is", cell.includes(MARK), cell);

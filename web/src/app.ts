@@ -3,6 +3,7 @@ import { h, morph } from "./base/dom";
 import type { Child } from "./base/dom";
 import { duration, time } from "./base/format";
 import type { Zone } from "./base/format";
+import { visible } from "./base/visible";
 import { keepFor, kept } from "./base/kept";
 import { DEFAULT_SINCE, defaultSince, formatAddress, parseAddress, spanQuery, spanSeconds } from "./base/url_state";
 import type { Address, Span, View } from "./base/url_state";
@@ -31,8 +32,8 @@ export class App {
   private readonly search: SearchBox;
   private drawing = false;
   private loading = false;
-  private updated: number | null = null;
-  private unreachable: string | null = null;
+  // The service does not answer; `answered`: when the oldest of what is shown came, null where nothing is.
+  private away: { answered: number | null } | null = null;
   private refused = false;
   private readonly context: Context;
 
@@ -96,7 +97,6 @@ export class App {
       this.page?.dispose?.();
       this.page_key = key;
       this.page = makePage(this.context);
-      this.updated = null;
     }
     this.draw();
     void this.load();
@@ -109,12 +109,12 @@ export class App {
     await page.load();
     if (page !== this.page) return;
     this.loading = false;
-    this.updated = Date.now();
     this.draw();
   }
 
   private async update(): Promise<void> {
-    if (document.visibilityState !== "visible" || this.loading || this.address.span.since === null) return;
+    const can_change = this.address.span.since !== null || this.away !== null;
+    if (document.visibilityState !== "visible" || this.loading || !can_change) return;
     await this.load();
   }
 
@@ -126,7 +126,7 @@ export class App {
       this.drawing = false;
       const page = this.page;
       if (!page) return;
-      document.title = `${page.title()} \u2013 Flopsight`;
+      document.title = visible(`${page.title()} \u2013 Flopsight`);
       describePictures(`${page.title()}, ${this.spanText()}`, page.simulated());
       const rendered = h("div", null, page.render());
       this.readErrors(rendered);
@@ -137,7 +137,9 @@ export class App {
 
   private readErrors(rendered: HTMLElement): void {
     const said = [...rendered.querySelectorAll(".notice.error")].map((element) => element.textContent ?? "");
-    this.unreachable = said.find((text) => text.includes("does not answer")) ?? null;
+    const away = [...rendered.querySelectorAll<HTMLElement>(".away")];
+    const answered = away.map((element) => Number(element.dataset.answered ?? Infinity)).reduce((a, b) => Math.min(a, b), Infinity);
+    this.away = away.length === 0 ? null : { answered: Number.isFinite(answered) ? answered : null };
     this.refused = said.some((text) => text.startsWith("expected a bearer token") || text.startsWith("these credentials"));
   }
 
@@ -193,11 +195,12 @@ export class App {
     const out: Child[] = [];
     const now = Date.now();
     if (this.refused) out.push(this.tokenForm());
-    if (this.unreachable && this.updated !== null) {
-      out.push(h("p", { class: "notice error", role: "alert", "data-key": "unreachable" }, "The service does not answer. What is shown is what it said before; this page tries again by itself."));
+    if (this.away) {
+      const shown = this.away.answered === null ? "" : ` What is shown is what it said at ${time(this.away.answered, this.zone, true)}.`;
+      out.push(h("p", { class: "notice error", role: "alert", "data-key": "unreachable" }, `The service does not answer.${shown} This page tries again by itself.`));
     }
     const newest = this.page?.newest?.() ?? null;
-    if (newest !== null && this.address.span.since !== null && now - newest > STALE_SECONDS * 1000) {
+    if (newest !== null && !this.away && this.address.span.since !== null && now - newest > STALE_SECONDS * 1000) {
       out.push(h("p", { class: "notice", role: "status", "data-key": "stale" }, `Nothing new for ${duration((now - newest) / 1000)}: the newest sample is of ${time(newest, this.zone)}.`));
     }
     if (this.address.span.since === null) {

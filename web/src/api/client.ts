@@ -6,7 +6,7 @@ import * as answers from "./answers";
 
 export type Query = Record<string, string>;
 
-// status 0: the service did not answer at all.
+// status 0: the service did not answer at all; -1: a mistake of the page's own.
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -46,10 +46,14 @@ async function request(url: string, signal: AbortSignal | null, told: Told | nul
   }
 }
 
+// What a proxy says, in a form of its own, whose service is gone.
+const PROXY_ALONE = new Set([502, 503, 504]);
+
 function parsed(response: Response, body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
+    if (PROXY_ALONE.has(response.status)) throw new ApiError(0, `the service does not answer (${response.status} of what is before it)`);
     throw new ApiError(response.status, `${response.status} ${response.statusText}: an answer that is not JSON`);
   }
 }

@@ -1,8 +1,11 @@
-// Elements out of values. Text becomes text nodes and attributes, never markup, so that a name can be anything.
+// Elements out of values. Text becomes text nodes and attributes, never markup, so that a name can be anything; what of it nobody would see is
+// shown by its number (visible.ts).
 //
 // A page builds its whole tree anew on each update; morph() takes over the differences into what is on the screen, so that nothing
 // flickers, and focus, selection and scrolling stay. Elements that keep state of their own (charts) are marked with keep() and are moved
 // and never rebuilt.
+
+import { visible } from "./visible";
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Handler = (event: Event) => void;
@@ -36,9 +39,12 @@ function append(parent: Node, child: Child): void {
   if (Array.isArray(child)) {
     for (const one of child) append(parent, one);
   } else {
-    parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
+    parent.appendChild(child instanceof Node ? child : document.createTextNode(visible(String(child))));
   }
 }
+
+// Attributes that are read as text; in others, as an address or the value of a choice, every character counts.
+const READ = new Set(["title", "aria-label", "data-title", "placeholder"]);
 
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes?: Attributes | null, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
@@ -46,7 +52,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes?: At
     if (value === undefined || value === null || value === false) continue;
     if (name === "on") setOn(element, value as Record<string, Handler>);
     else if (name === "vars") for (const [key, text] of Object.entries(value as Record<string, string>)) element.style.setProperty(key, text);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : READ.has(name) ? visible(String(value)) : String(value));
   }
   append(element, children);
   return element;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { band, csv, duration, gpuHours, megahertz, percent, points, shortTime, time, usd } from "./format";
+import { band, bytesPerSecondTick, csv, duration, gpuHours, megahertz, percent, percentTick, points, shortTime, tick, time, usd } from "./format";
 
 test("what is not known is unknown and never 0", () => {
   for (const text of [percent(null), gpuHours(null), usd(null), megahertz(null), points(null), duration(null), time(null, "utc"), band(null, 1)]) {
@@ -26,6 +26,16 @@ test("a share above 1 and below 0 is shown as it is", () => {
 test("a band has as many digits as tell its ends apart", () => {
   assert.equal(band(0.4, 0.5), "40.0\u202f% to 50.0\u202f%");
   assert.equal(band(0.4371, 0.4374), "43.71\u202f% to 43.74\u202f%");
+});
+
+test("labels of an axis have as many digits as tell them apart", () => {
+  const axis = (label: (value: number, step: number) => string, step: number): string[] => [0, 1, 2, 3, 4].map((i) => label(i * step, step));
+  for (const step of [0.1, 0.05, 0.025, 0.01, 0.005, 0.0025, 0.0002]) assert.equal(new Set(axis(percentTick, step)).size, 5, `${step}`);
+  assert.deepEqual(axis(percentTick, 0.0025).slice(0, 3), ["0.00\u202f%", "0.25\u202f%", "0.50\u202f%"]);
+  assert.deepEqual(axis(percentTick, 0.05).slice(0, 3), ["0\u202f%", "5\u202f%", "10\u202f%"]);
+  assert.deepEqual([1830.5, 1831].map((value) => tick(value, 0.5)), ["1\u202f830.5", "1\u202f831.0"]);
+  assert.deepEqual([1.2e9, 1.2005e9].map((value) => bytesPerSecondTick(value, 5e5)), ["1.2000 GB/s", "1.2005 GB/s"]);
+  assert.deepEqual([0, 5e8, 1e9].map((value) => bytesPerSecondTick(value, 5e8)), ["0 B/s", "500 MB/s", "1.0 GB/s"]);
 });
 
 test("times say their zone", () => {

@@ -2,6 +2,8 @@
 //
 // Every function takes null for what is not known. Digits are as many as tell two neighbouring values apart on such a page, not more.
 
+import { visible } from "./visible";
+
 export const UNKNOWN = "unknown";
 
 function grouped(value: number, digits: number): string {
@@ -41,9 +43,23 @@ export function count(value: number | null): string {
   return value === null ? UNKNOWN : grouped(value, 0);
 }
 
-// On an axis: whole numbers as such, halves and tenths as they are.
-export function tick(value: number): string {
-  return Number.isInteger(value) ? grouped(value, 0) : threeDigits(value);
+// Digits after the point that tell values apart which are a step apart: 0 for 5, 1 for 2.5, 2 for 0.02.
+export function digitsOf(step: number): number {
+  const most = 9;
+  for (let digits = 0; digits < most; digits += 1) {
+    const whole = Math.abs(step) * 10 ** digits;
+    if (Math.abs(whole - Math.round(whole)) <= 1e-6 * whole) return digits;
+  }
+  return most;
+}
+
+// On an axis, whose labels are a step apart.
+export function tick(value: number, step: number): string {
+  return grouped(value, digitsOf(step));
+}
+
+export function percentTick(ratio: number, step: number): string {
+  return `${tick(ratio * 100, step * 100)}\u202f%`;
 }
 
 export function hours(value: number | null): string {
@@ -67,6 +83,11 @@ export function watts(value: number | null): string {
 }
 
 const SCALES: [number, string][] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+export function bytesPerSecondTick(value: number, step: number): string {
+  const [size, letter] = SCALES.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
+  return `${tick(value / size, step / size)} ${letter}B/s`;
+}
 
 function scaled(value: number, unit: string): string {
   for (const [size, letter] of SCALES) if (Math.abs(value) >= size) return `${threeDigits(value / size)} ${letter}${unit}`;
@@ -142,7 +163,7 @@ export function zoneName(zone: Zone, at: Date): string {
 // A number for a file: every digit, nothing for what is not known.
 export function forFile(value: number | string | null): string {
   if (value === null) return "";
-  const text = String(value);
+  const text = visible(String(value));
   // What a spreadsheet would run as a formula is kept from it by a quote.
   const harmless = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;

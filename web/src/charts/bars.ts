@@ -3,6 +3,7 @@
 // same rows.
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
+import { visible } from "../base/visible";
 import { chartHead } from "./frame";
 import type { Exports } from "./frame";
 import { colour } from "./palette";
@@ -58,7 +59,7 @@ function exportsOf(options: BarsOptions): Exports {
       placed(options.parts).forEach(({ part, from, to }, i) => {
         const y = i * ROW + ROW / 2;
         context.fillStyle = colour("--text");
-        context.fillText(part.label, 0, y);
+        context.fillText(visible(part.label), 0, y);
         context.fillStyle = colour("--grid");
         context.fillRect(LABEL, y - 8, space, 16);
         context.fillStyle = colour(part.colour);

@@ -2,6 +2,7 @@
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
 import { csv } from "../base/format";
+import { visible } from "../base/visible";
 import { colour } from "./palette";
 
 export type Rows = (number | string | null)[][];
@@ -19,7 +20,7 @@ export interface Exports {
 let caption = "";
 let is_simulated = false;
 export function describePictures(text: string, simulated: boolean): void {
-  caption = text;
+  caption = visible(text);
   is_simulated = simulated;
 }
 

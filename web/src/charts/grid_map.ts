@@ -4,6 +4,7 @@
 // One cell is read at a time: under the mouse, or with the arrow keys; Enter opens it.
 import { h, keep, morph } from "../base/dom";
 import type { Child } from "../base/dom";
+import { visible } from "../base/visible";
 import { chartHead, pointable, Surface } from "./frame";
 import type { Exports, Rows } from "./frame";
 import { colour, rgbOf, scaleColour, shareOf } from "./palette";
@@ -202,7 +203,7 @@ export class GridMap {
       for (let row = 0; row < grid.rows; row += every) {
         const marked = grid.marks?.includes(row) ?? false;
         context.fillStyle = colour(marked ? "--text" : "--muted");
-        context.fillText(shortened(context, grid.row_labels(row), left - 8), 0, (row + 0.5) * grid.cell_height);
+        context.fillText(shortened(context, visible(grid.row_labels(row)), left - 8), 0, (row + 0.5) * grid.cell_height);
       }
     }
     context.textBaseline = "top";

@@ -41,7 +41,7 @@ export interface TimeChartOptions {
   title: string;
   key: string; // of the group of charts with one cursor
   format: (value: number | null) => string;
-  axis?: (value: number) => string;
+  axis: (value: number, step: number) => string; // a label, and how far apart labels are
   height?: number;
   stacked?: boolean;
   from_zero?: boolean;
@@ -157,7 +157,7 @@ export class TimeChart {
       scales: { y: { range: (_, low, high) => this.range(low, high) } },
       axes: [
         { ...axis, values: zoneAxis, size: 34, space: 70 },
-        { ...axis, size: 58, space: 24, values: (_, ticks) => ticks.map((tick) => (this.options.axis ?? this.options.format)(tick)) },
+        { ...axis, size: 58, space: 24, values: (_u, ticks, _at, _space, step) => ticks.map((tick) => this.options.axis(tick, step)) },
       ],
       bands,
       series: [
@@ -308,10 +308,11 @@ function stepOf(u: uPlot): number | null {
 }
 
 // Day under the clock where the day changes, as uPlot does it, in the zone that is chosen.
-function zoneAxis(_: uPlot, ticks: number[]): string[] {
+function zoneAxis(_u: uPlot, ticks: number[], _at: number, _space: number, step: number): string[] {
+  const with_seconds = step % 60 !== 0;
   let day = "";
   return ticks.map((tick) => {
-    const [date = "", rest = ""] = timeText(tick * 1000, zone).split(" ");
+    const [date = "", rest = ""] = timeText(tick * 1000, zone, with_seconds).split(" ");
     const clock = rest.split("\u00a0")[0] ?? "";
     const shown = date === day ? clock : `${clock}\n${date}`;
     day = date;

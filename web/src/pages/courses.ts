@@ -1,6 +1,6 @@
 // What runs over time on the pages of a job and of a GPU: OFU, and below it on the same axis what can explain it.
 import type { Child } from "../base/dom";
-import { bytesPerSecond, count, megahertz, percent, plain, tick, watts } from "../base/format";
+import { bytesPerSecond, bytesPerSecondTick, megahertz, percent, percentTick, plain, tick, watts } from "../base/format";
 import type { Mark, Span } from "../charts/bands";
 import { TimeChart } from "../charts/time_chart";
 import type { Line } from "../charts/time_chart";
@@ -40,12 +40,12 @@ export class CourseCharts {
   private marks: Mark[] = [];
 
   constructor(key: string, zoom: (start: number, end: number) => void) {
-    const ratio = { key, format: (value: number | null) => percent(value), axis: (value: number) => percent(value, 0), zoom };
+    const ratio = { key, format: (value: number | null) => percent(value), axis: percentTick, zoom };
     this.ofu = new TimeChart({ ...ratio, title: "OFU", height: 220 });
     this.activity = new TimeChart({ ...ratio, title: "Activity of the pipes and the memory", height: 130 });
-    this.clock = new TimeChart({ title: "SM clock, MHz", key, format: (value) => megahertz(value), axis: (value) => count(value / 1e6), height: 110, from_zero: false, zoom });
-    this.power = new TimeChart({ title: "Power of one GPU", key, format: (value) => watts(value), height: 110, zoom });
-    this.links = new TimeChart({ title: "Links of one GPU, sent and received", key, format: (value) => bytesPerSecond(value), height: 110, zoom });
+    this.clock = new TimeChart({ title: "SM clock, MHz", key, format: (value) => megahertz(value), axis: (value, step) => tick(value / 1e6, step / 1e6), height: 110, from_zero: false, zoom });
+    this.power = new TimeChart({ title: "Power of one GPU", key, format: (value) => watts(value), axis: (value, step) => `${tick(value, step)} W`, height: 110, zoom });
+    this.links = new TimeChart({ title: "Links of one GPU, sent and received", key, format: (value) => bytesPerSecond(value), axis: bytesPerSecondTick, height: 110, zoom });
     this.gpus = new TimeChart({ title: "GPUs and how many of them were measured", key, format: (value) => plain(value, 1), axis: tick, height: 110, zoom });
   }
 

@@ -1,7 +1,7 @@
 // One finding: what was seen, since when, what it cost, what may be behind it, and what somebody says of it.
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
-import { gpuHours, percent, plain, time, usd } from "../base/format";
+import { gpuHours, percent, percentTick, plain, tick, time, usd } from "../base/format";
 import * as api from "../api/client";
 import type { Finding } from "../api/answers";
 import { TimeChart } from "../charts/time_chart";
@@ -28,7 +28,7 @@ export class FindingPage implements Page {
 
   constructor(private readonly context: Context) {
     this.finding = new Asked(context.changed);
-    this.chart = new TimeChart({ title: "What it was found in", key: "finding", format: (value) => valueText(this.series_name, value), height: 200, zoom: () => {} });
+    this.chart = new TimeChart({ title: "What it was found in", key: "finding", format: (value) => valueText(this.series_name, value), axis: (value, step) => (this.series_name.endsWith("_ratio") ? percentTick : tick)(value, step), height: 200, zoom: () => {} });
     this.answer = new AnswerForm(() => void this.load());
   }
 

@@ -3,6 +3,7 @@ import { h, keep } from "../base/dom";
 import type { Child } from "../base/dom";
 import { duration, gpuHours, usd } from "../base/format";
 import { keepFor, kept } from "../base/kept";
+import { visible } from "../base/visible";
 import * as api from "../api/client";
 import type { FindingRow, Mention } from "../api/answers";
 import type { Mark } from "../charts/bands";
@@ -111,7 +112,7 @@ export class AnswerForm {
       this.said.textContent = "";
       this.done();
     } catch (error) {
-      this.said.textContent = refusal(error);
+      this.said.textContent = visible(refusal(error));
     }
   }
 }

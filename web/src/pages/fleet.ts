@@ -1,7 +1,7 @@
 // The fleet: how much of what is paid for is used now and over time, where the rest went, and whose it was.
 import { h } from "../base/dom";
 import type { Child } from "../base/dom";
-import { band, count, gpuHours, hours, percent, plain, points, signed, tick, usd } from "../base/format";
+import { band, count, gpuHours, hours, percent, percentTick, plain, points, signed, tick, usd } from "../base/format";
 import { jobId } from "../base/job_id";
 import { previousQuery } from "../base/url_state";
 import * as api from "../api/client";
@@ -42,7 +42,7 @@ export class FleetPage implements Page {
     this.ever = new Asked(context.changed);
     this.waste = new Asked(context.changed);
     this.findings = new Asked(context.changed);
-    this.ofu = new TimeChart({ title: "OFU over time", key: "fleet", format: (value) => percent(value), axis: (value) => percent(value, 0), height: 200, zoom: context.zoom });
+    this.ofu = new TimeChart({ title: "OFU over time", key: "fleet", format: (value) => percent(value), axis: percentTick, height: 200, zoom: context.zoom });
     this.account = new TimeChart({
       title: "GPUs by what became of their time",
       key: "fleet",

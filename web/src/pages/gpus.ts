@@ -47,7 +47,7 @@ export class HostPage implements Page {
   }
 
   render(): Child {
-    if (this.gpus.error && !this.gpus.value) return section(this.title(), gone(this.gpus.error.message));
+    if (this.gpus.error && this.gpus.error.status !== 0 && !this.gpus.value) return section(this.title(), gone(this.gpus.error.message));
     return [
       section(this.title(), asked(this.gpus, (value) => this.table(value))),
       section("Its GPUs over time", asked(this.gpus, () => [this.heat.element(), h("h3", null, "Slower than the rest"), this.heat.slowTable()])),
@@ -133,7 +133,7 @@ export class GpuPage implements Page {
   }
 
   render(): Child {
-    if (this.gpus.error && !this.gpus.value) return section(this.title(), gone(this.gpus.error.message));
+    if (this.gpus.error && this.gpus.error.status !== 0 && !this.gpus.value) return section(this.title(), gone(this.gpus.error.message));
     return [
       section(this.title(), asked(this.gpus, (value) => this.facts(value))),
       asked(this.gpus, (value) =>

@@ -37,6 +37,7 @@ export interface Page {
 export class Asked<T> {
   value: T | null = null;
   error: ApiError | null = null;
+  answered: number | null = null; // when the value came, milliseconds since 1970
   private turn = 0;
 
   constructor(private readonly changed: () => void) {}
@@ -47,10 +48,11 @@ export class Asked<T> {
       const value = await answer;
       if (turn !== this.turn) return null;
       this.value = value;
+      this.answered = Date.now();
       this.error = null;
       return value;
     } catch (error) {
-      if (turn === this.turn) this.error = error instanceof ApiError ? error : new ApiError(0, String(error));
+      if (turn === this.turn) this.error = error instanceof ApiError ? error : new ApiError(-1, String(error));
       return null;
     } finally {
       if (turn === this.turn) this.changed();

@@ -123,8 +123,13 @@ export function unknown(reason: string): HTMLElement {
   return h("span", { class: "unknown", title: reason }, "unknown");
 }
 
-// A part of the page that waits for its answer, or says in one line why there is none. What came before stays, with the line above it.
+// A part of the page that waits for its answer, or says in one line why there is none. What came before stays, with the line above it. That the
+// service does not answer is said once, by the frame, which reads here of when the oldest part is that stays.
 export function asked<T>(answer: Asked<T>, show: (value: T) => Child): Child {
+  if (answer.error?.status === 0) {
+    const away = h("span", { class: "away", hidden: true, "data-answered": answer.answered });
+    return [away, answer.value !== null ? show(answer.value) : nothing("Waiting for the service\u2026")];
+  }
   const error = answer.error ? h("p", { class: "notice error", role: "alert" }, answer.error.message) : null;
   if (answer.value !== null) return [error, show(answer.value)];
   return error ?? h("p", { class: "waiting", role: "status" }, "Loading\u2026");

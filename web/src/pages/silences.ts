@@ -2,6 +2,7 @@
 import { h, keep } from "../base/dom";
 import type { Child } from "../base/dom";
 import { time } from "../base/format";
+import { visible } from "../base/visible";
 import * as api from "../api/client";
 import type { Silences } from "../api/answers";
 import { refusal } from "./finding_parts";
@@ -93,7 +94,7 @@ export class SilenceForm {
       this.said.textContent = "Silenced.";
       this.done();
     } catch (error) {
-      this.said.textContent = refusal(error);
+      this.said.textContent = visible(refusal(error));
     }
   }
 }
