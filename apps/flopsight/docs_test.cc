@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/report.h"
 #include "base/file.h"
 #include "run.h"
+#include "views/report_views.h"
 
 namespace flopsight::app {
 namespace {
@@ -50,6 +52,36 @@ TEST(Docs, the_readmes_outputs_are_the_programs) {
     std::string text = out.str();
     for (std::size_t at = 0; (at = text.find(root, at)) != std::string::npos;) text.erase(at, root.size());
     EXPECT_NE(readme->find(text), std::string::npos) << "the README lacks:\n" << text;
+  }
+}
+
+// The columns of `report --format csv` as docs/report.md lists them are those that are printed, in their order.
+TEST(Docs, the_columns_of_a_report_as_csv_are_those_that_are_printed) {
+  const auto page = base::read_file(FLOPSIGHT_SOURCE_DIR "/docs/report.md");
+  ASSERT_TRUE(page.ok()) << page.error().message;
+  const std::string section = page->substr(page->find("\n## CSV\n") + 1, page->find("\n## Beside the columns\n") - page->find("\n## CSV\n"));
+  const std::string columns = section.substr(section.find("| column | meaning |"));
+  std::string listed;
+  for (std::size_t at = columns.find("\n| `"); at != std::string::npos; at = columns.find("\n| `", at + 1)) {
+    listed += "," + columns.substr(at + 4, columns.find('`', at + 4) - at - 4);
+  }
+  for (const char* by : {"job", "user", "team", "namespace", "host", "gpu", "model", "family"}) {
+    std::ostringstream out, err;
+    const Env env{out, err, [] { return units::Instant{}; }};
+    const char* const argv[] = {"flopsight", "report", "--file", FLOPSIGHT_SOURCE_DIR "/examples/h100-kubernetes.prom", "--by", by, "--format", "csv"};
+    ASSERT_EQ(run(8, argv, env), kExitDone) << err.str();
+    const std::string row = "\n| `" + std::string(by) + "` | ";
+    ASSERT_NE(section.find(row), std::string::npos) << by;
+    const std::size_t from = section.find(row) + row.size();
+    std::string keys;
+    for (const char c : section.substr(from, section.find(" |", from) - from)) {
+      if (c != '`' && c != ' ') keys += c;
+    }
+    EXPECT_EQ(out.str().substr(0, out.str().find('\n')), keys + listed) << by;
+    // Also where there is nothing to report.
+    analysis::Report empty;
+    empty.by = *analysis::parse_group_by(by);
+    EXPECT_EQ(views::report_csv(empty), keys + listed + "\n") << by;
   }
 }
 

@@ -359,6 +359,13 @@ std::string_view group_by_name(GroupBy by) {
   return "";
 }
 
+std::vector<std::string> group_key_names(GroupBy by) {
+  if (by == GroupBy::kFamily) return {"family"};
+  std::vector<std::string> names;
+  for (const auto& part : key_of(by, {}, nullptr)) names.push_back(part.first);
+  return names;
+}
+
 struct ReportBuilder::State {
   State(HolderOf holder_in, const ReportOptions& options_in, samples::QualityLog& quality_in)
       : holder(std::move(holder_in)), options(options_in), quality(quality_in), groups(options, holder) {}

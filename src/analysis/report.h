@@ -32,6 +32,8 @@ namespace flopsight::analysis {
 
 std::optional<GroupBy> parse_group_by(std::string_view text);
 std::string_view group_by_name(GroupBy by);
+// What a group's key is made of, in its order: also where there are no groups.
+std::vector<std::string> group_key_names(GroupBy by);
 
 struct Summary {
   std::uint64_t gpu_count = 0;  // distinct physical GPUs

@@ -16,13 +16,7 @@ void add_number(std::string& out, const std::optional<double>& value) {
 
 std::string report_csv(const analysis::Report& report) {
   std::string out;
-  std::vector<std::string_view> keys;
-  if (!report.groups.empty()) {
-    for (const auto& [name, value] : report.groups.front().key) keys.emplace_back(name);
-  } else {
-    keys.push_back(analysis::group_by_name(report.by));
-  }
-  for (const std::string_view key : keys) out += std::string(key) + ",";
+  for (const std::string& key : analysis::group_key_names(report.by)) out += key + ",";
   out +=
       "gpu_count,gpu_hours_allocated,gpu_hours_delivered,gpu_hours_lost,gpu_hours_unmeasured,ofu_ratio,"
       "ofu_ratio_low,ofu_ratio_high,tensor_active_ratio,sm_clock_hertz_mean,clock_loss_ratio,"
