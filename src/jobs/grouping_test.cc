@@ -44,6 +44,12 @@ TEST(Grouping, a_pattern_that_matches_nothing_of_the_name_groups_nothing) {
       << "all jobs would become one without a name";
 }
 
+TEST(Grouping, a_pattern_without_a_capture_group_names_by_its_whole_match) {
+  const auto grouping = Grouping::parse({"^llama-[0-9]+b"});
+  ASSERT_TRUE(grouping.ok());
+  EXPECT_EQ(grouping->group_of(pod("llama-70b-worker-3"), {}).job, "llama-70b");
+}
+
 TEST(Grouping, owners_can_be_left_out) {
   const auto owners = owners_of("llama-worker-3", {"PyTorchJob", "llama"});
   Grouping grouping;

@@ -249,7 +249,7 @@ std::vector<Row> other_rows() {
            "metrics in which trainers export their speed, besides those known (docs/training-logs.md)"),
       text("models", &Config::models, "a file", "which models jobs train, by names of jobs, to audit what they report (docs/audit.md)"),
       list("groups.patterns", &Config::groups_patterns, "a regular expression",
-           "makes one job of those whose names give the same group `name`, or first group"),
+           "makes one job of those whose names give the same group `name`, or first group; without a capture group the whole match is the name"),
       flag("groups.owners", &Config::groups_owners, "pods of one owner (kube_pod_owner, kube_pod_labels) are one job"),
       list("families.ignore", &Config::families_ignore, "a regular expression",
            "what does not matter in the name of a run, instead of numbers, dates and hashes"),
