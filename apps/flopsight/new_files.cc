@@ -15,13 +15,32 @@ Status io_error(const std::string& path, const std::string& what) {
   return Error{ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno)};
 }
 
-}  // namespace
-
-Status prepare_folder(const std::string& folder, const std::vector<std::string>& paths, bool force) {
+Status make_folder(std::string_view option, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return Error{ErrorCode::kIo, "--out " + folder + ": cannot be made a folder: " + error.message()};
+  if (error) return Error{ErrorCode::kIo, std::string(option) + " " + folder + ": cannot be made a folder: " + error.message()};
+  return {};
+}
+
+}  // namespace
+
+Status make_folder_of(std::string_view option, const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? Status() : make_folder(option, folder);
+}
+
+Status prepare_file(const std::string& path, bool force) {
+  std::error_code error;
+  if (path.ends_with('/') || std::filesystem::is_directory(path, error)) return Error{ErrorCode::kInvalid, "--out " + path + ": is a folder, expected a file"};
+  FLOPSIGHT_RETURN_IF_ERROR(make_folder_of("--out", path));
+  if (!force && std::filesystem::exists(path, error)) return Error{ErrorCode::kInvalid, path + ": is there already; --force replaces it"};
+  return {};
+}
+
+Status prepare_folder(const std::string& folder, const std::vector<std::string>& paths, bool force) {
+  FLOPSIGHT_RETURN_IF_ERROR(make_folder("--out", folder));
   if (force) return {};
+  std::error_code error;
   for (const std::string& path : paths) {
     if (std::filesystem::exists(path, error)) return Error{ErrorCode::kInvalid, path + ": is there already; --force replaces it"};
   }

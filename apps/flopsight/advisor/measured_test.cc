@@ -125,7 +125,7 @@ TEST(TuneVerify, mistakes_are_exit_2_and_leave_the_record_alone) {
   };
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {with({"tune", "verify", "--record", broken}, hand), "broken.jsonl: line 1: time: expected a text"},
-      {with({"tune", "verify", "--record", folder.path() + "/no/such"}, hand), "cannot be written"},
+      {with({"tune", "verify", "--record", broken + "/such"}, hand), "--record " + broken + ": cannot be made a folder"},
       {{"tune", "verify", "--record", folder.path() + "/none", "--list"}, "none"},
       {{"tune", "verify", "--record", "r", "--change", "x"}, "expected --store with --before and --after, or"},
       {{"tune", "verify", "--record", "r", "--change", "x", "--before-tokens-per-second", "1"}, "go together"},

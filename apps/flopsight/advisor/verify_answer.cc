@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "new_files.h"
 #include "views/text_table.h"
 
 namespace flopsight::app {
@@ -67,6 +68,7 @@ base::Result<tuning::KeptRecords> kept_records(const std::string& path, bool has
 
 base::Status append(const std::string& path, const GainRecord& record, bool on_a_new_line) {
   std::error_code unknown;
+  FLOPSIGHT_RETURN_IF_ERROR(make_folder_of("--record", path));
   const auto before = std::filesystem::file_size(path, unknown);
   std::ofstream file(path, std::ios::app | std::ios::binary);
   file << (on_a_new_line ? "\n" : "") + tuning::record_line(record);

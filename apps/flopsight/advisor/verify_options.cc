@@ -2,6 +2,7 @@
 
 #include "advisor/verify_answer.h"
 #include "base/text.h"
+#include "new_files.h"
 #include "number_options.h"
 
 namespace flopsight::app {
@@ -14,7 +15,7 @@ constexpr double kRateMost = 1e15;
 }  // namespace
 
 void add_tune_verify(CLI::App& app, TuneVerifyArguments& a, TuneVerifyTexts& t) {
-  app.add_option("--record", a.record_path, "file that results are kept in, one JSON line each")->required();
+  app.add_option("--record", a.record_path, std::string("file that results are kept in, one JSON line each").append(kFoldersAreMade))->required();
   app.add_flag("--list", a.list, "only show what is kept");
   app.add_option("--change", a.change, "what was changed, in words or as the advice's id");
   in_range(app.add_option("--predicted-gain", a.predicted_gain_ratio, "gain_ratio of the advice: tokens a second, new / old - 1"), -1.0, 1000.0);

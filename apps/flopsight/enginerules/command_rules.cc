@@ -1,6 +1,5 @@
 #include "enginerules/command_rules.h"
 
-#include <filesystem>
 #include <ostream>
 
 #include "base/file.h"
@@ -43,8 +42,7 @@ base::Status write_rules(const RulesArguments& a, const Env& env) {
     env.out << text;
     return {};
   }
-  const std::string folder = std::filesystem::path(a.out).parent_path().string();
-  FLOPSIGHT_RETURN_IF_ERROR(prepare_folder(folder.empty() ? "." : folder, {a.out}, a.force));
+  FLOPSIGHT_RETURN_IF_ERROR(prepare_file(a.out, a.force));
   NewFile file(a.out);
   FLOPSIGHT_RETURN_IF_ERROR(file.write(text));
   FLOPSIGHT_RETURN_IF_ERROR(file.close());

@@ -4,6 +4,7 @@
 
 #include "base/regex.h"
 #include "base/text.h"
+#include "new_files.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -46,7 +47,7 @@ Wrong check_match(const std::string& match) {
 
 void add_rules(CLI::App& app, RulesArguments& a, RulesTexts& t) {
   app.add_option("target", t.target, "prometheus: a rule file, also for vmalert; grafana: a dashboard that stands on these rules")->required();
-  app.add_option("--out", a.out, "write this file instead of standard output");
+  app.add_option("--out", a.out, std::string("write this file instead of standard output").append(kFoldersAreMade));
   app.add_flag("--force", a.force, "with --out: replace a file that is there");
   app.add_option("--interval", t.interval, "how often rules are evaluated")->capture_default_str();
   app.add_option("--scrape-interval", t.scrape_interval, "how often exporters are scraped; a longer interval than the true one hides gaps, a shorter one makes some")

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "new_files.h"
 #include "simulation/metric_list.h"
 
 namespace flopsight::app {
@@ -137,7 +138,7 @@ void add_simulate(CLI::App& app, SimulateArguments& a, SimulateTexts& t) {
   app.add_option("--hours", t.hours, "how long; a fraction is fine (default: 1 with --out, else until stopped)");
   app.add_option("--course", t.course,
                  "how long it takes until what the scenario is about begins anew (default: --hours, at most 6h; without them 1h)");
-  app.add_option("--out", a.out, "write samples.prom.gz, truth.json and logs of trainers into this folder")->group("Where to");
+  app.add_option("--out", a.out, std::string("write samples.prom.gz, truth.json and logs of trainers into this folder").append(kFoldersAreMade))->group("Where to");
   app.add_flag("--force", a.force, "with --out: replace files that are there")->group("Where to");
   app.add_option("--exporter", t.exporter,
                  "serve on this port of 127.0.0.1 (0: any): /metrics, /host/<i>/metrics, /sd.json")->group("Where to");

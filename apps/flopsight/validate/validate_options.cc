@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "new_files.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -102,7 +103,7 @@ void add_validate(CLI::App& app, ValidateArguments& a, ValidateTexts& t) {
   app.add_option("--seconds", t.durations, "how long each product runs; may be repeated (default: 3s)")->group("Products");
   app.add_option("--settle", t.settle, "before time counts (default: 1s)")->group("Products");
   app.add_option("--seed", t.seed, "of the unaligned sizes, and of a simulated GPU (default: 1)")->group("Products");
-  app.add_option("--out", a.out, "write points.csv, scatter.svg and summary.json into this folder")->group("Where to");
+  app.add_option("--out", a.out, std::string("write points.csv, scatter.svg and summary.json into this folder").append(kFoldersAreMade))->group("Where to");
   app.add_flag("--force", a.force, "with --out: replace files that are there")->group("Where to");
   app.add_option("--format", t.format, "table|json")->capture_default_str()->group("Where to");
   app.add_option("--cuda-library", a.libraries.driver, "the CUDA driver's library (default: libcuda.so.1)")->group("Libraries");
