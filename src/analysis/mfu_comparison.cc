@@ -11,9 +11,17 @@ namespace {
 // points, and above.
 constexpr std::uint64_t kSizes[] = {8, 64, 768};
 
+// Two points are always on a line: their r is 1 or -1, whatever was reported.
+constexpr std::size_t kCorrelatedMin = 3;
+
+// Not by the sum of squares, which of three times 0.4 is not 0, as their mean is rounded.
+bool are_alike(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
+}
+
 std::optional<double> pearson(const std::vector<double>& x, const std::vector<double>& y) {
   const auto n = static_cast<double>(x.size());
-  if (x.size() < 2) return std::nullopt;
+  if (x.size() < kCorrelatedMin || are_alike(x) || are_alike(y)) return std::nullopt;
   const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n;
   const double mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
   double xx = 0, yy = 0, xy = 0;
@@ -47,7 +55,10 @@ std::vector<double> ranks_of(const std::vector<double>& values) {
 MfuAgreement mfu_agreement(std::span<const MfuPoint> points) {
   MfuAgreement out;
   out.job_count = points.size();
-  if (points.empty()) return out;
+  if (points.empty()) {
+    out.correlation_absent_reason = "few_jobs";
+    return out;
+  }
   std::vector<double> mfu, ofu;
   double error_sum = 0;
   std::uint64_t within_5 = 0, within_10 = 0;
@@ -65,6 +76,9 @@ MfuAgreement mfu_agreement(std::span<const MfuPoint> points) {
   const auto n = static_cast<double>(points.size());
   out.pearson_ratio = pearson(mfu, ofu);
   out.spearman_ratio = pearson(ranks_of(mfu), ranks_of(ofu));
+  if (!out.pearson_ratio || !out.spearman_ratio) {
+    out.correlation_absent_reason = points.size() < kCorrelatedMin ? "few_jobs" : "no_spread";
+  }
   out.error_mean_ratio = error_sum / n;
   out.within_5_points_ratio = static_cast<double>(within_5) / n;
   out.within_10_points_ratio = static_cast<double>(within_10) / n;

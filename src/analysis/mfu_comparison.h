@@ -3,13 +3,15 @@
 // 608 jobs, Pearson r = 0.53, 0.78 without the jobs whose FLOPs formula is known to be wrong, mean
 // absolute error 6.2 points, 79.4 % of jobs within 10).
 //
-// Points are percentage points as ratios: |MFU - OFU| of 0.05 is 5 points. Absent: fewer than two
-// jobs, or no spread in one of the two, for correlations; no job, for the others. Threads: pure.
+// Points are percentage points as ratios: |MFU - OFU| of 0.05 is 5 points. Absent: fewer than three
+// jobs (any two points lie on a line), or no spread in one of the two, for correlations; no job, for
+// the others. Threads: pure.
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace flopsight::analysis {
@@ -27,6 +29,7 @@ struct MfuAgreement {
   std::uint64_t job_count = 0;
   std::optional<double> pearson_ratio;          // -1 to 1
   std::optional<double> spearman_ratio;         // of ranks, ties sharing theirs
+  std::string_view correlation_absent_reason;   // "few_jobs", "no_spread"; empty where both are known
   std::optional<double> error_mean_ratio;       // mean of |MFU - OFU|
   std::optional<double> within_5_points_ratio;  // share of the jobs
   std::optional<double> within_10_points_ratio;

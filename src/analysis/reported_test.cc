@@ -87,8 +87,21 @@ TEST(MfuComparison, says_nothing_where_nothing_can_be_said) {
   const std::vector<MfuPoint> one = {point(0.4, 0.4)};
   EXPECT_FALSE(mfu_agreement(one).pearson_ratio);
   EXPECT_EQ(mfu_agreement(one).within_5_points_ratio, 1);
-  const std::vector<MfuPoint> flat = {point(0.4, 0.3), point(0.4, 0.2)};
+  const std::vector<MfuPoint> flat = {point(0.4, 0.3), point(0.4, 0.2), point(0.4, 0.1)};
   EXPECT_FALSE(mfu_agreement(flat).pearson_ratio) << "no spread in MFU";
+  EXPECT_EQ(mfu_agreement(flat).correlation_absent_reason, "no_spread");
+}
+
+TEST(MfuComparison, two_points_have_no_correlation) {
+  const std::vector<MfuPoint> points = {point(0.1, 0.9), point(0.2, 0.8), point(0.3, 0.2)};
+  for (std::size_t n = 0; n < 3; ++n) {
+    const MfuAgreement agreement = mfu_agreement(std::span(points).first(n));
+    EXPECT_FALSE(agreement.pearson_ratio) << n;
+    EXPECT_FALSE(agreement.spearman_ratio) << n;
+    EXPECT_EQ(agreement.correlation_absent_reason, "few_jobs") << n;
+  }
+  EXPECT_TRUE(mfu_agreement(points).pearson_ratio);
+  EXPECT_EQ(mfu_agreement(points).correlation_absent_reason, "");
 }
 
 TEST(MfuComparison, leaves_out_what_is_known_to_be_wrong_and_goes_by_size) {

@@ -164,6 +164,7 @@ Object agreement_json(const analysis::MfuAgreement& agreement) {
   return {{"job_count", agreement.job_count},
           {"pearson_ratio", agreement.pearson_ratio},
           {"spearman_ratio", agreement.spearman_ratio},
+          {"correlation_absent_reason", text_or_null(std::string(agreement.correlation_absent_reason))},
           {"error_mean_ratio", agreement.error_mean_ratio},
           {"within_5_points_ratio", agreement.within_5_points_ratio},
           {"within_10_points_ratio", agreement.within_10_points_ratio}};

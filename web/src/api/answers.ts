@@ -229,6 +229,7 @@ const agreementMembers = {
   job_count: number,
   pearson_ratio: maybe(number),
   spearman_ratio: maybe(number),
+  correlation_absent_reason: maybe(text),
   error_mean_ratio: maybe(number),
   within_5_points_ratio: maybe(number),
   within_10_points_ratio: maybe(number),

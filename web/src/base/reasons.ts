@@ -1,4 +1,4 @@
-// Why a value is not known: the API's key, and a sentence for people. Keys are those of samples/absent.h; one that is not here is shown as it is.
+// Why a value is not known: the API's key, and a sentence for people. Keys are those of samples/absent.h and of mfu_comparison.h; one that is not here is shown as it is.
 
 const MEANINGS: Record<string, string> = {
   no_tensor_counter: "no tensor counter is scraped for it",
@@ -14,6 +14,8 @@ const MEANINGS: Record<string, string> = {
   profiler_pause: "a profiler held the counters",
   gap: "no sample for longer than the gap limit",
   not_seen: "no sample at all",
+  few_jobs: "two points always lie on a line: it takes three jobs",
+  no_spread: "all jobs are alike in one of the two",
   unsplit_instances: "slices of a MIG GPU that no instance holds",
 };
 

@@ -3,12 +3,13 @@ import { h } from "../base/dom";
 import type { Child } from "../base/dom";
 import { count, percent, plain, points } from "../base/format";
 import { jobId } from "../base/job_id";
+import { reasonText } from "../base/reasons";
 import * as api from "../api/client";
 import type { Mfu } from "../api/answers";
 import { Scatter } from "../charts/scatter";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
-import { asked, figure, nothing, section, table } from "./parts";
+import { asked, figure, nothing, section, table, unknown } from "./parts";
 
 const OUTLIER_POINTS = 0.1; // the study counts jobs within 5 and within 10 points
 const OUTLIERS_SHOWN = 20;
@@ -81,9 +82,10 @@ export class StudyPage implements Page {
         why: () => ({ title: label, says: [says, "Jobs whose formula is known to be wrong are named by the key mfu.known-wrong of the configuration."], numbers: [["Jobs", count(value.all.job_count)], ["Without those known wrong", count(value.without_known_wrong.job_count)], [label, with_wrong], ["Without those known wrong", without]], source }),
       });
     };
+    const missing = value.all.correlation_absent_reason ? ` Not known here: ${reasonText(value.all.correlation_absent_reason)}.` : "";
     return h("div", { class: "figures" },
       one("Jobs with both", (of) => count(of.job_count), "Jobs that reported an MFU and whose OFU is known over the time from their first reported step to their last."),
-      one("Correlation r", (of) => plain(of.pearson_ratio), "Pearson\u2019s correlation of reported MFU and OFU over jobs. Known for two jobs and more that are not all alike."),
+      one("Correlation r", (of) => plain(of.pearson_ratio), "Pearson\u2019s correlation of reported MFU and OFU over jobs. Known for three jobs and more that differ in both: two points always lie on a line." + missing),
       one("Mean error", (of) => (of.error_mean_ratio === null ? "unknown" : points(of.error_mean_ratio).replace("+", "")), "Mean of |MFU \u2212 OFU| over jobs, in points of percent."),
       one("Within 10 points", (of) => percent(of.within_10_points_ratio, 0), "The share of jobs of which MFU and OFU are at most ten points apart."));
   }
@@ -117,7 +119,7 @@ export class StudyPage implements Page {
       [
         { title: "GPUs of a job", cell: (row) => (row.gpu_count_max === null ? `${count(row.gpu_count_min)} and more` : row.gpu_count_max === row.gpu_count_min ? count(row.gpu_count_min) : `${count(row.gpu_count_min)} to ${count(row.gpu_count_max)}`) },
         { title: "Jobs", number: true, cell: (row) => count(row.job_count) },
-        { title: "r", number: true, cell: (row) => plain(row.pearson_ratio) },
+        { title: "r", number: true, cell: (row) => (row.pearson_ratio === null ? unknown(reasonText(row.correlation_absent_reason)) : plain(row.pearson_ratio)) },
         { title: "Mean error", number: true, cell: (row) => (row.error_mean_ratio === null ? "unknown" : points(row.error_mean_ratio).replace("+", "")) },
         { title: "Within 10 points", number: true, cell: (row) => percent(row.within_10_points_ratio, 0) },
       ],
