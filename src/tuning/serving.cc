@@ -1,7 +1,6 @@
 #include "tuning/serving.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "flops/experts.h"
@@ -13,14 +12,9 @@
 namespace flopsight::tuning {
 namespace {
 
-using base::Error;
-using base::ErrorCode;
 using catalog::Precision;
 using units::Bytes;
 
-constexpr std::array<std::string_view, 6> kWeights = {"bf16", "fp8", "int8", "int8-weights", "int4-weights", "fp4"};
-constexpr std::array<double, 6> kWeightBytes = {2, 1, 1, 1, 4.16 / 8, 0.5};
-constexpr std::array<std::string_view, 3> kCaches = {"bf16", "fp8", "fp4"};
 constexpr double kUsableRatio = 0.9;            // of memory, for weights and cache: vLLM's gpu_memory_utilization by default
 constexpr double kLaunchSeconds = 6e-6;         // of a kernel, one by one
 constexpr double kKernelsOfLayer = 7;           // of an attention or feed-forward layer, forward
@@ -202,6 +196,19 @@ std::uint64_t top_k_of(const flops::Model& model) {
   return top_k;
 }
 
+// What one GPU has of a layer's routed experts while `tokens` go through all GPUs of a replica.
+struct ExpertLoad {
+  double copies_ratio = 1;  // weights that it reads, of all experts
+  double tokens = 1;        // through each
+};
+
+ExpertLoad expert_load(const flops::Model& model, const ServeSettings& s, double tokens) {
+  const double experts = number(flops::routed_experts(model)), top_k = number(top_k_of(model));
+  const double touched = std::max(1.0, experts_touched_total(experts + number(s.redundant_experts), top_k, tokens));
+  // Cut by tensor parallelism already, or whole ones divided over the replica.
+  return {touched / experts / s.groups_total(), std::max(1.0, tokens * top_k / touched)};
+}
+
 // Room for requests, and what they take.
 void set_memory(const flops::Model& model, const ServeSettings& s, const CacheSize& cache, const std::optional<double>& capacity, Serving& out) {
   const double mean_held = number(s.input_tokens) + number(s.output_tokens) / 2;
@@ -211,7 +218,7 @@ void set_memory(const flops::Model& model, const ServeSettings& s, const CacheSi
   const double request_bytes = cache.per_token_bytes * mean_held / (1 - out.cache_waste_ratio) + cache.per_request_bytes;
   out.memory.weights_bytes = stored_weights_bytes(model, s);
   out.memory.capacity_bytes = capacity;
-  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = number(s.concurrency) / number(s.busy_replicas());
+  const double groups = s.groups_total(), wanted = number(s.concurrency) / number(s.busy_replicas());
   out.batch_fitting_total = wanted;
   if (capacity && request_bytes > 0) {
     const double room = *capacity * kUsableRatio - out.memory.weights_bytes;
@@ -297,94 +304,25 @@ double static_loss(const ServeSettings& s, double batch) {
 
 }  // namespace
 
-std::string_view weight_format_name(WeightFormat format) { return kWeights[static_cast<std::size_t>(format)]; }
-std::optional<WeightFormat> parse_weight_format(std::string_view text) {
-  const auto found = std::find(kWeights.begin(), kWeights.end(), text == "fp16" ? "bf16" : text);
-  if (found == kWeights.end()) return std::nullopt;
-  return static_cast<WeightFormat>(found - kWeights.begin());
-}
-double weight_bytes(WeightFormat format) { return kWeightBytes[static_cast<std::size_t>(format)]; }
-std::string_view cache_format_name(CacheFormat format) { return kCaches[static_cast<std::size_t>(format)]; }
-std::optional<CacheFormat> parse_cache_format(std::string_view text) {
-  if (text == "bf16" || text == "fp16") return CacheFormat::k16Bit;
-  if (text == "fp8" || text == "int8") return CacheFormat::k8Bit;
-  if (text == "fp4" || text == "int4") return CacheFormat::k4Bit;
-  return std::nullopt;
-}
-double cache_bytes(CacheFormat format) { return format == CacheFormat::k16Bit ? 2 : format == CacheFormat::k8Bit ? 1 : 0.5; }
-
-namespace {
-
-base::Status check_experts(const flops::Model& model, const ServeSettings& s) {
-  const std::uint64_t experts = flops::routed_experts(model);
-  const auto wrong = [](const char* option, std::uint64_t value, const std::string& what) { return Error{ErrorCode::kInvalid, option + std::to_string(value) + ": " + what}; };
-  if (s.redundant_experts > 0 && s.expert <= 1) return wrong("--redundant-experts ", s.redundant_experts, "needs --ep");
-  if (s.expert <= 1) return {};
-  if (experts == 0) return wrong("--ep ", s.expert, "the model has no routed experts");
-  if (s.redundant_experts > experts) return wrong("--redundant-experts ", s.redundant_experts, "expected 0 to the model's " + std::to_string(experts));
-  const std::uint64_t all = experts + s.redundant_experts;
-  if (all % s.expert == 0) return {};
-  return wrong("--ep ", s.expert, "the model's " + std::to_string(experts) + " experts" + (s.redundant_experts > 0 ? " and " + std::to_string(s.redundant_experts) + " more" : "") + " cannot be divided by it" +
-                                    (s.redundant_experts > 0 ? "" : "; --redundant-experts " + std::to_string(s.expert - experts % s.expert) + " would fill them up"));
-}
-
-// What reads all of its tokens at once generates none one by one, and an encoder runs once for many steps.
-base::Status check_decoder(const flops::Model& model) {
-  for (const flops::Layer& layer : model.layers) {
-    const bool other = layer.attention && (layer.attention->mask == flops::Mask::kBidirectional || layer.attention->mask == flops::Mask::kSource);
-    if (layer.section == flops::Section::kEncoder || (layer.section == flops::Section::kText && other)) {
-      return Error{ErrorCode::kUnsupported, "a model of type " + model.model_type + " is or has an encoder: serving is predicted for decoders, which generate token by token"};
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
-base::Status check_serve_settings(const flops::Model& model, const ServeSettings& s) {
-  FLOPSIGHT_RETURN_IF_ERROR(check_decoder(model));
-  const auto wrong = [](std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; };
-  const auto text = [](std::uint64_t n) { return std::to_string(n); };
-  for (const std::uint64_t degree : {s.gpus, s.tensor, s.expert}) {
-    if (degree == 0 || degree > kGpusMax) return wrong("a number of GPUs of " + text(degree) + ": expected 1 to " + text(kGpusMax));
-  }
-  if (s.gpus % s.replica_gpus() != 0) return wrong("--gpus " + text(s.gpus) + " cannot be divided by the " + text(s.replica_gpus()) + " GPUs of a replica (--tp, --ep)");
-  if (s.expert > s.tensor && s.expert % s.tensor != 0) return wrong("--ep " + text(s.expert) + " cannot be divided by --tp " + text(s.tensor));
-  if (model.shape.heads > 0 && model.shape.heads % s.tensor != 0) return wrong("--tp " + text(s.tensor) + ": the model's " + text(model.shape.heads) + " attention heads cannot be divided by it");
-  FLOPSIGHT_RETURN_IF_ERROR(check_experts(model, s));
-  if (s.input_tokens == 0 || s.input_tokens > kSequenceTokensMax) return wrong("--input-tokens " + text(s.input_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
-  if (s.output_tokens == 0 || s.output_tokens > kSequenceTokensMax) return wrong("--output-tokens " + text(s.output_tokens) + ": expected 1 to " + text(kSequenceTokensMax));
-  if (s.concurrency == 0 || s.concurrency > kConcurrencyMax) return wrong("--concurrency " + text(s.concurrency) + ": expected 1 to " + text(kConcurrencyMax));
-  if (s.tokens_max > 0 && s.tokens_max < s.input_tokens + s.output_tokens) {
-    return wrong("--max-tokens " + text(s.tokens_max) + ": less than the " + text(s.input_tokens + s.output_tokens) + " of --input-tokens and --output-tokens");
-  }
-  return {};
-}
-
 base::Result<DecodeStep> ServeModel::decode(const ServeSettings& s, double batch, double context, double rows) const {
   DecodeStep out;
   const Precision precision = compute_precision(s.weights, rates_);
   const double bandwidth = rates_.bandwidth_bytes_per_second();
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
-  const double groups = number(s.replica_gpus()) / number(s.tensor);  // that each attend to their own requests
+  const double groups = s.groups_total();  // that each attend to their own requests
   const double own = batch / groups;
   flops::GemmOptions options;
   options.tokens = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(own * rows)));
   options.tensor_parallel = s.tensor;
   options.backward = false;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
-  const double experts = number(flops::routed_experts(model_));
-  const double top_k = number(top_k_of(model_));
   for (const flops::Gemm& gemm : gemms) {
     const bool head = gemm.layer == flops::LayerKind::kHead;
     double copies = number(gemm.count), through = own * rows;
     if (gemm.expert == flops::Expert::kRouted) {
-      const double tokens = batch * rows;
-      const double touched = std::max(1.0, experts_touched_total(experts + number(s.redundant_experts), top_k, tokens));
-      // Cut by tensor parallelism already, or whole ones divided over the replica.
-      const double spread = s.expert > 1 ? number(s.replica_gpus()) / number(s.tensor) : 1;
-      copies *= touched / experts / spread;
-      through = std::max(1.0, tokens * top_k / touched);
+      const ExpertLoad load = expert_load(model_, s, batch * rows);
+      copies *= load.copies_ratio;
+      through = load.tokens;
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time, product_time(rates_, through, gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
     if (time.memory_seconds >= time.compute_seconds) {
@@ -404,7 +342,7 @@ base::Result<DecodeStep> ServeModel::decode(const ServeSettings& s, double batch
   return out;
 }
 
-base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, double together) const {
+base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, double together, double groups) const {
   Prefill out;
   const Precision precision = compute_precision(s.weights, rates_);
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
@@ -414,12 +352,13 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, do
   options.tensor_parallel = s.tensor;
   options.backward = false;
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<flops::Gemm> gemms, flops::gemms_of(model_, options));
-  const double spread = number(s.replica_gpus()) / number(s.tensor);
+  // Experts have the tokens of all groups of GPUs that prefill, which they do at once.
+  const ExpertLoad load = expert_load(model_, s, number(options.tokens) * groups);
   for (const flops::Gemm& gemm : gemms) {
     const bool head = gemm.layer == flops::LayerKind::kHead;  // of the last token only
-    const double copies = (head ? 1 : pieces) * number(gemm.count) / (gemm.expert == flops::Expert::kRouted ? spread : 1);
-    FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time,
-                               product_time(rates_, head ? together : number(gemm.m), gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
+    const bool routed = gemm.expert == flops::Expert::kRouted;
+    const double copies = (head ? 1 : pieces) * number(gemm.count) * (routed ? load.copies_ratio : 1), rows = head ? together : routed ? load.tokens : number(gemm.m);
+    FLOPSIGHT_ASSIGN_OR_RETURN(const ProductTime time, product_time(rates_, rows, gemm, copies, head ? rates_.sixteen_bit() : precision, head ? 2 : weight_bytes(s.weights)));
     out.products_seconds += std::max(time.memory_seconds, time.compute_seconds) / kSustainedRatio;
     if (time.compute_seconds >= time.memory_seconds) out.arithmetic_seconds += time.compute_seconds / kSustainedRatio;
     out.peak_seconds += time.peak_seconds;
@@ -455,7 +394,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   Serving out;
   set_memory(model_, s, cache_size(model_, s), device_memory_bytes(rates_.device()), out);
   const double in = number(s.input_tokens), generated = number(s.output_tokens), mean_held = in + generated / 2;
-  const double groups = number(s.replica_gpus()) / number(s.tensor), wanted = number(s.concurrency) / number(s.busy_replicas());
+  const double groups = s.groups_total(), wanted = number(s.concurrency) / number(s.busy_replicas());
   const double rows = s.speculation ? number(s.speculation->drafted_tokens) + 1 : 1;
   if (s.speculation) out.tokens_per_step_total = speculative_tokens_total(s.speculation->acceptance_ratio, number(s.speculation->drafted_tokens));
   const double steps = (generated - 1) / out.tokens_per_step_total;  // the first token comes from prefill
@@ -464,7 +403,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   // A request does not decode while its own pieces ride with the steps of others.
   const double decoding = beside > 0 ? out.batch_total * steps / all_steps : out.batch_total;
   FLOPSIGHT_ASSIGN_OR_RETURN(out.decode, decode(s, decoding, mean_held, rows));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill alone, prefill(s, 1));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill alone, prefill(s, 1, 1));
   out.prefill_seconds = alone.total_seconds();
   out.prefill_arithmetic_seconds = alone.arithmetic_seconds;
 
@@ -474,7 +413,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
     step += number(s.speculation->drafted_tokens) * s.speculation->draft_cost_ratio * plain.total_seconds();
   }
   out.prefills_together_total = prompts_together(s, held_up, steps);
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s, out.prefills_together_total));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s, out.prefills_together_total, std::min(groups, out.batch_total)));
   // Weights that a decode step reads are not read again for the piece that goes with it.
   const double shared = beside * std::min(out.decode.weights_seconds, first.products_seconds / pieces_of(s));
   const double prefill_seconds = first.total_seconds() - shared;
@@ -488,7 +427,10 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(compute_precision(s.weights, rates_)));
   flops::Workload workload;
   workload.sequence.tokens = s.input_tokens + s.output_tokens;
-  const double request_flops = flops::forward_cost(model_, workload).total() * (in * (1 - s.prefix_hit_ratio) + generated - 1);  // the last token is not computed on
+  const flops::Cost forward = flops::forward_cost(model_, workload);
+  const double head = forward.of(flops::Part::kHead);
+  // The last token is not computed on, and logits are of the tokens that are generated alone.
+  const double request_flops = (forward.total() - head) * (prompt_tokens(s) + generated - 1) + head * generated;
   out.mfu_ratio = request_flops * out.request_rate_hertz / (number(s.gpus) * peak);
   const double busy_ratio = number(s.busy_replicas()) / number(s.replicas());
   out.attainable_ofu_ratio = busy_ratio * (out.decode.peak_seconds * all_steps + held_up * first.peak_seconds) / cycle.seconds;

@@ -70,6 +70,7 @@ struct ServeSettings {
   Histogram output_lengths;         // for static batching; empty: all alike
 
   std::uint64_t replica_gpus() const { return tensor > expert ? tensor : expert; }
+  double groups_total() const { return static_cast<double>(replica_gpus()) / static_cast<double>(tensor); }  // tensor-parallel ones of a replica
   std::uint64_t replicas() const { return gpus / replica_gpus(); }
   std::uint64_t busy_replicas() const { return concurrency < replicas() ? concurrency : replicas(); }  // others have no request
 };
@@ -142,8 +143,8 @@ class ServeModel {
 
     double total_seconds() const { return compute_seconds + messages_seconds + expert_messages_seconds; }
   };
-  // Of a request, of which `together` are taken at once.
-  base::Result<Prefill> prefill(const ServeSettings& settings, double together) const;
+  // Of a request, of which `together` are taken at once by each of `groups` tensor-parallel groups.
+  base::Result<Prefill> prefill(const ServeSettings& settings, double together, double groups) const;
 
   const flops::Model& model_;
   const Rates& rates_;
