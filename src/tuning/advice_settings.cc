@@ -102,8 +102,10 @@ void advise_fused_kernels(const Rules& rules) {
 
 void advise_attention(const Rules& rules) {
   const TrainSettings& now = rules.one.settings;
-  const AttentionKernel best = rules.steps.rates().is_hopper_or_newer() ? AttentionKernel::kFlash3 : AttentionKernel::kFlash2;
-  if (now.attention == best || (now.attention == AttentionKernel::kFlash3)) return;
+  // FlashAttention takes 16-bit inputs; in wider formats there is one fused kernel, which keeps no scores either.
+  const bool wide = now.precision == Precision::kFp32 || now.precision == Precision::kTf32;
+  const AttentionKernel best = rules.steps.rates().is_hopper_or_newer() && !wide ? AttentionKernel::kFlash3 : AttentionKernel::kFlash2;
+  if (now.attention == best || now.attention == AttentionKernel::kFlash3 || (wide && now.attention != AttentionKernel::kStandard)) return;
   TrainSettings s = now;
   s.attention = best;
   const bool standard = now.attention == AttentionKernel::kStandard;
@@ -111,12 +113,12 @@ void advise_attention(const Rules& rules) {
   // Scores that are written and read are in the memory-bound kernels.
   const auto without = rules.steps.predict(s);
   const double written = standard && without.ok() ? std::max(0.0, rules.one.step.elementwise_seconds - without->elementwise_seconds) : 0;
-  propose(rules, {"io_aware_attention", std::string(best == AttentionKernel::kFlash3 ? "FlashAttention-3 or cuDNN's fused attention" : "FlashAttention-2"), s,
+  propose(rules, {"io_aware_attention", std::string(wide ? "memory-efficient attention, fused and in the run's format" : best == AttentionKernel::kFlash3 ? "FlashAttention-3 or cuDNN's fused attention" : "FlashAttention-2"), s,
                   standard ? Confidence::kHigh : Confidence::kMedium,
                   "attention takes " + percent_text(rules.share(rules.one.step.attention_seconds)) + " of the step" +
                       (standard ? ", and writing and reading its scores " + percent_text(rules.share(written)) : "") + ", which bounds the gain" +
                       (standard ? "; they take " + number_text(scores / kGibibyte, "%.1f") + " GiB" : ""),
-                  now.precision == Precision::kFp32 || now.precision == Precision::kTf32 ? "its kernels take 16-bit inputs: together with --precision" : "", "arXiv 2205.14135, 2307.08691, 2407.08608", standard ? Saves::kMemory : Saves::kCompute, standard, scores > kDominantRatio * rules.one.memory.total_bytes()});
+                  wide ? "FlashAttention itself takes 16-bit inputs: together with --precision" : "", "arXiv 2205.14135, 2307.08691, 2407.08608", standard ? Saves::kMemory : Saves::kCompute, standard, scores > kDominantRatio * rules.one.memory.total_bytes()});
 }
 
 void advise_optimizer(const Rules& rules) {

@@ -23,6 +23,7 @@ constexpr double kKernelStartSeconds = 3e-6;
 
 double number(std::uint64_t n) { return static_cast<double>(n); }
 
+bool is_wide(Precision precision) { return precision == Precision::kFp32 || precision == Precision::kTf32; }
 bool is_narrow(Precision precision) { return precision == Precision::kFp8 || precision == Precision::kFp4; }
 
 // Products outside of blocks and small ones stay in 16 bits: recipes of FP8 name linear layers of blocks only (docs/flops.md).
@@ -39,15 +40,17 @@ bool runs_narrow(const flops::Gemm& gemm) {
 struct Cores {
   double forward_seconds = 0;
   double backward_seconds = 0;
-  double forward_peak_seconds = 0;  // FLOPs over the 16-bit peak
+  double forward_peak_seconds = 0;  // FLOPs over the peak of their format
   double backward_peak_seconds = 0;
 };
 
-Cores cores_of(const flops::Model& model, const TrainSettings& s, const Rates& rates, double peak) {
+Cores cores_of(const flops::Model& model, const TrainSettings& s, const Rates& rates, Precision precision, double peak) {
   Cores out;
-  const AttentionRate rate = rates.attention(s.attention);
+  // There is no third generation in wider formats.
+  const bool third_wide = is_wide(precision) && s.attention == AttentionKernel::kFlash3;
+  const AttentionRate rate = rates.attention(third_wide ? AttentionKernel::kFlash2 : s.attention);
   const bool standard = s.attention == AttentionKernel::kStandard;
-  const double product_ratio = rates.attainable_ratio(rates.sixteen_bit());
+  const double product_ratio = rates.attainable_ratio(precision);
   for (const Layer& layer : model.layers) {
     const double times = number(times_of(layer, model, s)) * tokens_of(s) / number(s.layout.tensor);
     if (times == 0) continue;
@@ -163,13 +166,13 @@ base::Result<StepModel::Products> StepModel::products(const TrainSettings& s) {
 base::Result<Step> StepModel::predict(const TrainSettings& s) {
   FLOPSIGHT_RETURN_IF_ERROR(check_settings(model_, s));
   FLOPSIGHT_ASSIGN_OR_RETURN(const double peak, rates_.peak_flops_per_second(s.precision));
-  FLOPSIGHT_ASSIGN_OR_RETURN(const double peak16, rates_.peak_flops_per_second(rates_.sixteen_bit()));
+  // Attention is no narrower than 16 bits, and in a run in FP32 or TF32 no narrower than that.
+  const Precision core_precision = is_wide(s.precision) ? s.precision : rates_.sixteen_bit();
+  FLOPSIGHT_ASSIGN_OR_RETURN(const double core_peak, rates_.peak_flops_per_second(core_precision));
   FLOPSIGHT_ASSIGN_OR_RETURN(const Products products, this->products(s));
   const double bandwidth = rates_.bandwidth_bytes_per_second() * kSustainedRatio;
-  // Scores that stand in memory are products of the run's own format.
-  const bool wide = s.attention == AttentionKernel::kStandard && (s.precision == Precision::kFp32 || s.precision == Precision::kTf32);
-  Cores cores = cores_of(model_, s, rates_, (wide ? peak : peak16) * kSustainedRatio);
-  if (wide && s.precision == Precision::kFp32) cores.forward_peak_seconds = cores.backward_peak_seconds = 0;
+  Cores cores = cores_of(model_, s, rates_, core_precision, core_peak * kSustainedRatio);
+  if (core_precision == Precision::kFp32) cores.forward_peak_seconds = cores.backward_peak_seconds = 0;
   const Passes passes = passes_of(model_, s, bandwidth);
   const double again = s.recompute == Recompute::kFull ? 1 : 0, core_again = s.recompute == Recompute::kNone ? 0 : 1;
   // Flash kernels keep no scores, so that selective recomputation has nothing to do again.

@@ -160,5 +160,24 @@ TEST(Search, nothing_fits_on_too_few_gpus) {
   EXPECT_GT(found.tried_total, 0u);
 }
 
+TEST(Step, attention_of_a_wide_run_is_as_wide) {
+  for (const AttentionKernel kernel : {AttentionKernel::kFlash2, AttentionKernel::kFlash3, AttentionKernel::kStandard}) {
+    TestRun run;
+    run.settings.gpus = run.settings.layout.data = run.settings.global_batch = 1;
+    run.settings.attention = kernel;
+    double before = 0;
+    for (const catalog::Precision precision : {catalog::Precision::kBf16, catalog::Precision::kTf32, catalog::Precision::kFp32}) {
+      run.settings.precision = precision;
+      for (const std::uint64_t tokens : {4096u, 131072u}) {
+        run.settings.sequence_tokens = tokens;
+        EXPECT_LE(run.step().mfu_ratio, 1) << catalog::precision_name(precision) << ", " << tokens;
+      }
+      EXPECT_GT(run.step().attention_seconds, 1.5 * before) << catalog::precision_name(precision);
+      before = run.step().attention_seconds;
+    }
+    EXPECT_EQ(run.step().attainable_ofu_ratio, 0) << "FP32 runs on CUDA cores, attention as well";
+  }
+}
+
 }  // namespace
 }  // namespace flopsight::tuning

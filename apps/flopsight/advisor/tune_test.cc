@@ -159,6 +159,13 @@ TEST(TuneTrain, settings_that_contradict_each_other_are_exit_2_and_one_line) {
   EXPECT_EQ(run_program(train({"--overlap", "none"})).exit_code, 0);
 }
 
+TEST(TuneTrain, attention_of_a_wide_run_is_not_said_to_be_flash) {
+  const auto out = train_json({"--precision", "tf32"});
+  EXPECT_TRUE(test::assumes(out, "FlashAttention takes 16-bit inputs"));
+  EXPECT_FALSE(test::assumes(out, "no --attention: FlashAttention-2"));
+  EXPECT_TRUE(test::assumes(train_json(), "no --attention: FlashAttention-2"));
+}
+
 TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
   const TempFolder folder;
   const auto without = [](const std::string& name) {
