@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "base/text.h"
 #include "tuning/advice_internal.h"
 #include "tuning/formulas.h"
 
@@ -89,8 +91,8 @@ void advise_checkpoints(const Rules& rules) {
   const double best = daly_interval_seconds(*one.checkpoint_seconds, *one.failure_seconds), now = *one.checkpoint_interval_seconds, restart = one.restart_seconds.value_or(0);
   if (best <= 0 || (now < best * kIntervalFarRatio && now > best / kIntervalFarRatio)) return;
   const double before = productive_ratio(*one.checkpoint_seconds, now, restart, *one.failure_seconds), after = productive_ratio(*one.checkpoint_seconds, best, restart, *one.failure_seconds);
-  if (after <= before || before <= 0) return;
-  const double gain = after / before - 1;
+  if (after <= before) return;
+  const double gain = after / before - 1;  // infinite where hardly any interval ends without a failure
   if (gain < kGainLeastRatio) return;
   Advice advice;
   advice.id = "checkpoint_interval";
@@ -101,6 +103,10 @@ void advise_checkpoints(const Rules& rules) {
                " s, Daly: " + number_text(best, "%.0f") + " s). Asynchronous checkpoints make it shorter";
   advice.price = "the mean time between failures has to be of this job's size: failures of fleets differ by a factor of six (arXiv 2410.21680)";
   advice.source = "Young 1974; Daly 2006";
+  if (!std::isfinite(gain)) {
+    rules.out.advice.push_back(std::move(advice));
+    return;
+  }
   advise(rules, std::move(advice), gain);
 }
 

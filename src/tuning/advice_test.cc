@@ -324,6 +324,14 @@ TEST(Advice, checkpoint_interval_of_young_and_daly) {
   const Advice* a = find(findings, "checkpoint_interval");
   ASSERT_NE(a, nullptr);
   EXPECT_EQ(a->change, "a checkpoint every 1116 s instead of 7200 s");
+  one.checkpoint_interval_seconds = 2.5 * 3.09 * 3600;
+  const Findings far = advise_training(run.steps, one);
+  ASSERT_NE(find(far, "checkpoint_interval"), nullptr) << "more than two failures in one interval";
+  EXPECT_NEAR(*find(far, "checkpoint_interval")->gain_ratio, 3.06, 0.05);
+  one.checkpoint_interval_seconds = 1e12;
+  const Findings never = advise_training(run.steps, one);
+  ASSERT_NE(find(never, "checkpoint_interval"), nullptr);
+  EXPECT_FALSE(find(never, "checkpoint_interval")->gain_ratio.has_value()) << "nothing is ever done: there is no ratio to it";
   one.checkpoint_interval_seconds = 1200;
   EXPECT_EQ(find(advise_training(run.steps, one), "checkpoint_interval"), nullptr) << "the optimum is flat";
   one.checkpoint_interval_seconds.reset();

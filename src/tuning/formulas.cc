@@ -87,11 +87,18 @@ double harmonic_total(std::uint64_t n) {
 double young_interval_seconds(double checkpoint, double failure) { return std::sqrt(2 * checkpoint * failure); }
 
 double daly_interval_seconds(double checkpoint, double failure) {
-  const double x = checkpoint / (2 * failure);
-  return young_interval_seconds(checkpoint, failure) * (1 + std::sqrt(x) / 3 + x / 9) - checkpoint;
+  // The ratio's derivative is 0 where 1 - T/M = e^(-(T+c)/M); what is left of that falls from T = 0 to T = M, on which it has other signs.
+  double low = 0, high = 1;
+  while (true) {
+    const double middle = (low + high) / 2;
+    if (middle <= low || middle >= high) return middle * failure;
+    (-middle - std::expm1(-middle - checkpoint / failure) > 0 ? low : high) = middle;
+  }
 }
 
-double productive_ratio(double checkpoint, double interval, double restart, double failure) { return 1 - checkpoint / interval - (interval / 2 + restart) / failure; }
+double productive_ratio(double checkpoint, double interval, double restart, double failure) {
+  return interval / failure * std::exp(-restart / failure) / std::expm1((interval + checkpoint) / failure);
+}
 
 double amdahl_ratio(double share, double factor) { return 1 / ((1 - share) + share / factor); }
 

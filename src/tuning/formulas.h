@@ -28,8 +28,9 @@ double packing_efficiency_ratio(const std::vector<std::pair<std::uint64_t, doubl
 // Static batching against continuous: E[max of B] / E[mean] for the same distribution; for exponential lengths H_B.
 double harmonic_total(std::uint64_t n);
 
-// Checkpoints: cost and mean time between failures to the best interval, first order (Young 1974) and higher (Daly 2006); share of time that
-// is productive with interval T: 1 - cost/T - (T/2 + restart)/failures.
+// Checkpoints: cost c and mean time between failures M to the best time T of work between two, first order (Young 1974) and of Daly's exact expression
+// (2006), by which that work takes M e^(restart/M) (e^((T+c)/M) - 1) where failures come independently of each other, also while checkpoints are
+// written; share of time that is productive by the same expression. It falls to 0 where T is many times M.
 double young_interval_seconds(double checkpoint_seconds, double failure_seconds);
 double daly_interval_seconds(double checkpoint_seconds, double failure_seconds);
 double productive_ratio(double checkpoint_seconds, double interval_seconds, double restart_seconds, double failure_seconds);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace flopsight::tuning {
 namespace {
 
@@ -41,7 +43,32 @@ TEST(Formulas, checkpoints_of_llama_3) {
   EXPECT_NEAR(daly_interval_seconds(60, failure), 1116, 2);
   EXPECT_NEAR(young_interval_seconds(300, failure), 2585, 3);
   EXPECT_NEAR(daly_interval_seconds(300, failure), 2389, 3);
-  EXPECT_NEAR(productive_ratio(60, 1156, 600, failure), 0.842, 0.002);
+  EXPECT_NEAR(productive_ratio(60, 1156, 600, failure), 0.852, 0.001) << "0.842 in first order, 1 - c/T - (T/2 + R)/M";
+}
+
+TEST(Formulas, checkpoints_that_are_far_apart_leave_little_and_never_less_than_nothing) {
+  const double failure = 8 * 3600, cost = 30;
+  EXPECT_NEAR(productive_ratio(cost, 60, 0, failure), 60.0 / 90, 1e-2);
+  EXPECT_NEAR(productive_ratio(cost, 2 * failure, 0, failure), 2 / (std::exp(2.0) - 1), 1e-3) << "0 in first order";
+  double before = 1;
+  for (const double times : {0.1, 0.5, 1.0, 2.0, 4.0, 20.0, 300.0}) {
+    const double ratio = productive_ratio(cost, times * failure, 600, failure);
+    EXPECT_GT(ratio, 0) << times;
+    EXPECT_LT(ratio, before) << times;
+    before = ratio;
+  }
+  EXPECT_EQ(productive_ratio(cost, 1e6 * failure, 600, failure), 0);
+}
+
+TEST(Formulas, the_best_interval_is_the_ratios_maximum) {
+  for (const double failure : {600.0, 11124.0, 1e6}) {
+    for (const double cost : {0.1, 30.0, 300.0, 3000.0}) {
+      const double best = daly_interval_seconds(cost, failure), ratio = productive_ratio(cost, best, 600, failure);
+      EXPECT_GT(best, 0);
+      EXPECT_LT(best, failure);
+      for (const double off : {0.9, 1.1}) EXPECT_GT(ratio, productive_ratio(cost, off * best, 600, failure)) << cost << " s, " << failure << " s";
+    }
+  }
 }
 
 TEST(Formulas, speculative_decoding_counts_the_bonus_token) {
