@@ -73,6 +73,24 @@ TEST(TuneMeasured, a_job_that_is_not_there_and_half_an_option) {
   EXPECT_NE(answer.err.find("it ran from 2026-11-29T10:00:00Z to 2026-11-29T10:30:00Z (--start "), std::string::npos) << answer.err;
 }
 
+TEST(TuneMeasured, a_job_on_other_gpus_is_not_the_one_that_is_predicted) {
+  const TempFolder folder;
+  const std::string store = store_of(folder);
+  std::vector<std::string> arguments = train(store, "slow");
+  arguments[5] = "H200";
+  const Answer other = run_program(arguments);
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_EQ(other.out, "");
+  EXPECT_NE(other.err.find("--gpu H200-SXM-141GB: the store saw job slow on H100-SXM5-80GB"), std::string::npos) << other.err;
+  arguments = train(store, "slow");
+  arguments[7] = "8";
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const auto more = json_of(arguments);
+  EXPECT_TRUE(test::assumes(more, "the store saw 1 GPU of job slow, --gpus says 8"));
+  EXPECT_FALSE(test::assumes(more, "implied by OFU"));
+  EXPECT_TRUE(more.find("measured")->is_null()) << "a share of one GPU's capacity is none of eight";
+}
+
 TEST(TuneVerify, before_against_after_is_kept_and_listed) {
   const TempFolder folder;
   const std::string store = store_of(folder), record = folder.path() + "/gains.jsonl";

@@ -38,11 +38,21 @@ Status choose_fabric(const TuneCommon& a, TuneGround& out) {
   return {};
 }
 
-void say_measured(const MeasuredJob& job, const TuneGround& ground, const tuning::TrainCase& one, bool is_step_implied, std::vector<std::string>& out) {
-  for (const std::string& model : job.models) {
-    if (model != ground.device->model) out.push_back("the store saw the job on " + base::printable(model, 60) + ", --gpu says " + ground.device->model + ": the comparison is of two GPUs");
+// Shares of the capacity of another GPU are none of this one's, nor are those of more or fewer GPUs, which may be a choice.
+Status check_measured(const tuning::TrainSettings& s, TuneGround& ground, std::optional<MeasuredJob>& measured) {
+  const std::string job = base::printable(measured->job, 80);
+  for (const std::string& model : measured->models) {
+    if (model == ground.device->model) continue;
+    return Error{ErrorCode::kInvalid, "--gpu " + ground.device->model + ": the store saw job " + job + " on " + base::printable(model, 60) + "; name that GPU, or leave out --store and --job"};
   }
-  if (job.gpu_count != one.settings.gpus) out.push_back("the store saw " + std::to_string(job.gpu_count) + " GPUs of the job, --gpus says " + std::to_string(one.settings.gpus));
+  if (measured->gpu_count == s.gpus) return {};
+  ground.assumptions.push_back("the store saw " + std::to_string(measured->gpu_count) + (measured->gpu_count == 1 ? " GPU" : " GPUs") + " of job " + job + ", --gpus says " + std::to_string(s.gpus) +
+                               ": the prediction is of another run, and what was measured is left out of it");
+  measured.reset();
+  return {};
+}
+
+void say_measured(const tuning::TrainCase& one, bool is_step_implied, std::vector<std::string>& out) {
   if (is_step_implied) out.emplace_back("the job reports no tokens per second: its step time is implied by OFU, as if it executed the FLOPs that are predicted");
   if (!one.measured->sm_idle_ratio) out.emplace_back("SM activity is not scraped: idle time is taken as predicted");
 }
@@ -102,11 +112,14 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   std::optional<tuning::Comparison> comparison;
   if (!arguments.store_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(measured, read_measured(arguments.store_path, arguments.job, env));
+    FLOPSIGHT_RETURN_IF_ERROR(check_measured(one.settings, ground, measured));
+  }
+  if (measured) {
     if (measured->measured.tokens_per_second) *measured->measured.tokens_per_second *= static_cast<double>(one.settings.gpus);
     comparison = tuning::compare(one.step, measured->measured);
     one.measured = measured->measured;
     one.calibration = comparison->calibration;
-    say_measured(*measured, ground, one, comparison->is_step_implied, ground.assumptions);
+    say_measured(one, comparison->is_step_implied, ground.assumptions);
   }
 
   TuneTrainAnswer out;
