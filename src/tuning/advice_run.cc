@@ -13,22 +13,25 @@ constexpr double kClockLossLeast = 0.03;     // of the time
 constexpr double kInputIdleLeast = 0.1;      // idle beyond what messages explain
 constexpr double kIntervalFarRatio = 1.25;   // off the best interval by less than this costs little: the optimum is flat
 
+enum class Traffic : std::uint8_t { kAny, kBetweenGpus, kInNode, kBetweenNodes };  // that a run has to have for a flag to cost anything
+
 struct Flag {
   std::string_view name;
-  std::string_view bad;  // values that begin so are meant; empty: any but 0, false and nothing
+  std::string_view bad;  // the value that is meant, in capitals or not; empty: any but 0, false and nothing
   std::string_view costs;
+  Traffic traffic = Traffic::kAny;
 };
 constexpr std::array<Flag, 18> kFlags = {{
     {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", "checks every collective on all ranks and logs: a regression of 2.5 times was seen from it (arXiv 2605.20799)"},
     {"TORCH_DISTRIBUTED_DEBUG", "INFO", "logs and times collectives"},
     {"CUDA_LAUNCH_BLOCKING", "", "the host waits for every kernel: nothing is launched ahead"},
-    {"NCCL_DEBUG", "TRACE", "writes a line for each call"},
-    {"NCCL_DEBUG", "INFO", "writes at start and for each communicator; harmless in a long run, but seldom meant"},
-    {"NCCL_P2P_DISABLE", "", "GPUs of a node talk through host memory instead of NVLink"},
-    {"NCCL_IB_DISABLE", "", "nodes talk by TCP sockets instead of InfiniBand"},
-    {"NCCL_SHM_DISABLE", "", "processes of a node talk over the network"},
-    {"NCCL_NET_GDR_LEVEL", "LOC", "messages are staged in host memory"},
-    {"NCCL_PROTO", "LL", "the protocol for small messages carries four bytes of data in eight"},
+    {"NCCL_DEBUG", "TRACE", "writes a line for each call", Traffic::kBetweenGpus},
+    {"NCCL_DEBUG", "INFO", "writes at start and for each communicator; harmless in a long run, but seldom meant", Traffic::kBetweenGpus},
+    {"NCCL_P2P_DISABLE", "", "GPUs of a node talk through host memory instead of NVLink", Traffic::kInNode},
+    {"NCCL_IB_DISABLE", "", "nodes talk by TCP sockets instead of InfiniBand", Traffic::kBetweenNodes},
+    {"NCCL_SHM_DISABLE", "", "processes of a node talk over the network", Traffic::kInNode},
+    {"NCCL_NET_GDR_LEVEL", "LOC", "messages are staged in host memory", Traffic::kBetweenNodes},
+    {"NCCL_PROTO", "LL", "the protocol for small messages carries four bytes of data in eight", Traffic::kBetweenGpus},
     {"PYTORCH_NO_CUDA_MEMORY_CACHING", "", "every tensor is allocated by the driver, which waits for the GPU"},
     {"TORCHDYNAMO_DISABLE", "", "torch.compile does nothing"},
     {"TORCH_COMPILE_DISABLE", "", "torch.compile does nothing"},
@@ -39,9 +42,20 @@ constexpr std::array<Flag, 18> kFlags = {{
     {"PYTHONASYNCIODEBUG", "", "the event loop checks itself"},
 }};
 
+// PyTorch and NCCL read words in capitals and small letters alike (c10d/debug.cpp; NCCL compares them so as well).
 bool is_on(const Flag& flag, std::string_view value) {
-  if (!flag.bad.empty()) return value == flag.bad;
-  return !value.empty() && value != "0" && value != "false" && value != "False";
+  const std::string word = base::to_lower(value);
+  if (!flag.bad.empty()) return word == base::to_lower(flag.bad);
+  return !word.empty() && word != "0" && word != "false";
+}
+
+// Why there is nothing that the flag could slow down; empty: there is.
+std::string_view no_traffic(Traffic traffic, std::uint64_t gpus, std::uint64_t node_gpus) {
+  if (traffic == Traffic::kAny) return {};
+  if (gpus == 1) return "there is one GPU, and no messages";
+  if (traffic == Traffic::kBetweenNodes && gpus <= node_gpus) return "all GPUs are in one node, and there are no messages between nodes";
+  if (traffic == Traffic::kInNode && node_gpus == 1) return "there is one GPU in a node, and there are no messages inside of nodes";
+  return {};
 }
 
 // Documents longer than a sequence fill one: with and without packing, what is beyond it is cut off.
@@ -117,6 +131,11 @@ void advise_debug_flags(const Rules& rules) {
     const std::string_view name(entry.data(), at), value = std::string_view(entry).substr(at + 1);
     for (const Flag& flag : kFlags) {
       if (flag.name != name || !is_on(flag, value)) continue;
+      const std::string_view without = no_traffic(flag.traffic, rules.one.settings.gpus, rules.steps.fabric().node_gpus);
+      if (!without.empty()) {
+        rules.out.rejected.push_back({"debug_flag", std::string(name) + " not set to " + std::string(value), std::string(without)});
+        continue;
+      }
       Advice advice;
       advice.id = "debug_flag";
       advice.change = std::string(name) + " not set to " + std::string(value);

@@ -351,6 +351,28 @@ TEST(Advice, debug_flags_left_on) {
   EXPECT_EQ(std::count_if(findings.advice.begin(), findings.advice.end(), [](const Advice& a) { return a.id == "debug_flag"; }), 2);
 }
 
+TEST(Advice, flags_in_small_letters_and_without_traffic) {
+  TestRun run;
+  TrainCase one = run.training();
+  one.environment = {"TORCH_DISTRIBUTED_DEBUG=detail", "NCCL_DEBUG=info", "NCCL_IB_DISABLE=1", "CUDA_LAUNCH_BLOCKING=FALSE"};
+  Findings findings = advise_training(run.steps, one);
+  EXPECT_EQ(find(findings, "debug_flag")->change, "TORCH_DISTRIBUTED_DEBUG not set to detail");
+  EXPECT_EQ(std::count_if(findings.advice.begin(), findings.advice.end(), [](const Advice& a) { return a.id == "debug_flag"; }), 2);
+  ASSERT_NE(rejected(findings, "debug_flag"), nullptr) << "eight GPUs in a node";
+  EXPECT_NE(rejected(findings, "debug_flag")->why.find("one node"), std::string::npos);
+  run.settings.gpus = run.settings.layout.data = 16;
+  one = run.training();
+  one.environment = {"NCCL_IB_DISABLE=1", "NCCL_P2P_DISABLE=1"};
+  findings = advise_training(run.steps, one);
+  EXPECT_EQ(std::count_if(findings.advice.begin(), findings.advice.end(), [](const Advice& a) { return a.id == "debug_flag"; }), 2);
+  run.settings.gpus = run.settings.layout.data = 1;
+  one = run.training();
+  one.environment = {"NCCL_P2P_DISABLE=1"};
+  findings = advise_training(run.steps, one);
+  EXPECT_EQ(find(findings, "debug_flag"), nullptr);
+  EXPECT_NE(rejected(findings, "debug_flag"), nullptr) << "one GPU has nobody to talk to";
+}
+
 TEST(Advice, power_only_where_the_clock_was_measured_to_cost) {
   TestRun run;
   TrainCase one = run.training();
