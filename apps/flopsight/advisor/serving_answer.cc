@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "advisor/tune_answer.h"
@@ -40,6 +41,13 @@ std::vector<std::pair<std::string, std::string>> facts(const TuneServeAnswer& an
   return out;
 }
 
+// Lengths and their mean are two ways to say one thing; a token or a hundredth is rounding.
+base::Status check_lengths(const TuneServeArguments& arguments, const tuning::Histogram& lengths) {
+  const double told = static_cast<double>(arguments.settings.output_tokens), mean = told / tuning::padded_to_length_ratio(lengths, arguments.settings.output_tokens);
+  if (told == 0 || std::abs(told - mean) <= std::max(1.0, 0.01 * mean)) return {};
+  return base::Error{base::ErrorCode::kInvalid, "--output-tokens " + std::to_string(arguments.settings.output_tokens) + ": the mean of --output-lengths is " + number(mean, "%.0f") + ", expected the same"};
+}
+
 }  // namespace
 
 std::optional<bool> TuneServeAnswer::fits() const {
@@ -58,13 +66,14 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   TuneGround ground;
   FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
-  FLOPSIGHT_RETURN_IF_ERROR(check_attention(rates, arguments.settings.attention));
+  FLOPSIGHT_RETURN_IF_ERROR(check_attention(ground.model, rates, arguments.settings.attention));
   const tuning::ServeModel model(ground.model, rates, ground.fabric);
   tuning::ServeCase one;
   one.settings = arguments.settings;
   one.usd_per_gpu_hour = arguments.usd_per_gpu_hour;
   if (!arguments.lengths_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(one.settings.output_lengths, parse_file(arguments.lengths_path, &tuning::read_lengths));
+    FLOPSIGHT_RETURN_IF_ERROR(check_lengths(arguments, one.settings.output_lengths));
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(one.serving, model.predict(one.settings));
   TuneServeAnswer out;

@@ -63,10 +63,12 @@ std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServe
     if (!dispatch) return "--dispatch " + base::printable(t.dispatch, 40) + ": expected all-to-all or deepep";
     s.dispatch = *dispatch;
   }
+  if (!t.dispatch.empty() && s.expert <= s.tensor) return "--dispatch " + t.dispatch + ": needs --ep over more GPUs than --tp, without which no tokens are sent to experts";
   if (!t.batching.empty() && t.batching != "continuous" && t.batching != "static") return "--batching " + base::printable(t.batching, 40) + ": expected continuous or static";
   s.continuous = t.batching != "static";
   s.block_tokens = t.block.value_or(16);
   s.tokens_max = t.tokens_max.value_or(0);
+  if (t.tokens_max && s.block_tokens > 0) return "--max-tokens " + std::to_string(s.tokens_max) + ": needs --kv-block 0, as a paged cache reserves nothing";
   s.chunk_tokens = t.chunk.value_or(0);
   s.prefix_hit_ratio = t.prefix.value_or(0);
   s.graphs = !t.no_graphs;
@@ -84,6 +86,7 @@ std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServe
   say(!t.attention.empty(), "no --attention: FlashAttention-2");
   say(!t.batching.empty(), "no --batching: continuous");
   say(t.block.has_value(), "no --kv-block: a paged cache with blocks of 16 tokens");
+  say(s.expert == 1 || s.expert > s.tensor, "--ep within --tp: experts lie whole on GPUs of the tensor-parallel group; counted as if they were cut over it, which is as much to read and to compute");
   if (s.graphs) a.assumed.emplace_back("CUDA graphs for decoding: seven kernels a layer, each 3 us to start");
   return std::nullopt;
 }

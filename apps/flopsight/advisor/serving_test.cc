@@ -94,6 +94,8 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
   };
   std::vector<std::string> ampere = serve({"--attention", "flash3"});
   *std::find(ampere.begin(), ampere.end(), "H100-SXM5-80GB") = "A100-SXM4-80GB";
+  std::vector<std::string> mamba = serve({"--attention", "flash3"});
+  mamba[3] = FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--Mamba-130M_config.json";
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {without("--gpu"), "--gpu: expected the name of a GPU; there is no default"},
       {without("--input-tokens"), "--input-tokens: expected"},
@@ -109,6 +111,10 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
       {serve({"--prefix-hit-ratio", "2"}), "--prefix-hit-ratio"},
       {serve({"--concurrency", "0"}), "--concurrency"},
       {serve({"--output-lengths", folder.write("l.csv", "tokens,count\nx,1\n")}), "line 2, column tokens"},
+      {serve({"--output-lengths", folder.write("m.csv", "tokens,count\n100,1\n200,1\n")}), "--output-tokens 256: the mean of --output-lengths is 150, expected the same"},
+      {serve({"--max-tokens", "4096"}), "--max-tokens 4096: needs --kv-block 0"},
+      {serve({"--dispatch", "deepep"}), "--dispatch deepep: needs --ep over more GPUs than --tp"},
+      {mamba, "--attention flash3: the model has no attention"},
   };
   for (const auto& [arguments, said] : cases) {
     const Answer answer = run_program(arguments);
@@ -117,6 +123,17 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
     EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
     EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
   }
+}
+
+TEST(TuneServe, options_that_go_together_are_taken) {
+  const TempFolder folder;
+  EXPECT_EQ(run_program(serve({"--kv-block", "0", "--max-tokens", "4096"})).exit_code, 0);
+  const Answer lengths = run_program(serve({"--batching", "static", "--output-lengths", folder.write("l.csv", "tokens,count\n56,1\n456,1\n")}));
+  EXPECT_EQ(lengths.exit_code, 0) << lengths.err;
+  std::vector<std::string> experts = serve({"--tp", "2", "--ep", "2"});
+  experts[3] = FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/mistralai--Mixtral-8x7B-v0.1_config.json";
+  const Answer within = run_program(experts);
+  EXPECT_NE(within.out.find("assumed: --ep within --tp: "), std::string::npos) << within.out << within.err;
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ std::optional<std::string> set_layout(TuneTrainArguments& a, const TuneTrainText
   s.layout.context = t.context.value_or(1);
   s.layout.expert = t.expert.value_or(1);
   s.layout.expert_tensor = t.expert_tensor;
+  if (!t.dispatch.empty() && s.layout.expert == 1 && !t.expert_tensor) return "--dispatch " + t.dispatch + ": needs --ep, without which no tokens are sent to experts";
   const std::uint64_t each = s.layout.tensor * s.layout.pipeline * s.layout.context;
   if (!t.data && s.gpus % each != 0) {
     return "--tp " + number(s.layout.tensor) + " x --pp " + number(s.layout.pipeline) + " x --cp " + number(s.layout.context) + " = " + number(each) + " does not divide --gpus " + number(s.gpus);
@@ -92,6 +93,20 @@ std::optional<std::string> set_layout(TuneTrainArguments& a, const TuneTrainText
   s.narrow_weights = t.narrow_weights;
   s.sequence_parallel = !t.no_sequence_parallel;
   return std::nullopt;
+}
+
+// What is missing for anything to be said of checkpoints.
+std::optional<std::string> check_checkpoints(const TuneTrainArguments& a) {
+  const std::pair<const char*, bool> all[] = {
+      {"--checkpoint-cost", a.checkpoint_seconds.has_value()}, {"--checkpoint-interval", a.checkpoint_interval_seconds.has_value()}, {"--mtbf", a.failure_seconds.has_value()}};
+  std::string given, missing;
+  for (const auto& [name, is_given] : all) {
+    std::string& list = is_given ? given : missing;
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  }
+  if (a.restart_seconds) given += (given.empty() ? "" : ", ") + std::string("--restart-cost");
+  if (given.empty() || missing.empty()) return std::nullopt;
+  return given + ": needs " + missing + " as well, or nothing can be said of checkpoints";
 }
 
 void say_assumed(TuneTrainArguments& a, const TuneTrainTexts& t) {
@@ -171,6 +186,7 @@ std::optional<std::string> set_tune_train(TuneTrainArguments& a, const TuneTrain
   if (auto mistake = set_duration("--checkpoint-interval", t.interval, a.checkpoint_interval_seconds)) return mistake;
   if (auto mistake = set_duration("--mtbf", t.failure, a.failure_seconds)) return mistake;
   if (auto mistake = set_duration("--restart-cost", t.restart, a.restart_seconds)) return mistake;
+  if (auto mistake = check_checkpoints(a)) return mistake;
   if (a.environment.size() > kEnvironmentMax) return "--env: more than " + std::to_string(kEnvironmentMax);
   for (const std::string& entry : a.environment) {
     if (entry.find('=') == std::string::npos || entry.starts_with('=')) return "--env " + base::printable(entry, 60) + ": expected NAME=value";

@@ -1,5 +1,7 @@
 #include "advisor/tune_answer.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "flopcount/model_file.h"
 #include "parse_file.h"
@@ -84,7 +86,11 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
   return {};
 }
 
-Status check_attention(const tuning::Rates& rates, tuning::AttentionKernel kernel) {
+Status check_attention(const flops::Model& model, const tuning::Rates& rates, tuning::AttentionKernel kernel) {
+  const bool attends = std::any_of(model.layers.begin(), model.layers.end(), [](const flops::Layer& layer) { return layer.attention.has_value(); });
+  if (!attends && kernel != tuning::AttentionKernel::kFlash2) {
+    return Error{ErrorCode::kInvalid, "--attention " + std::string(tuning::attention_kernel_name(kernel)) + ": the model has no attention, which it would be the kernel of"};
+  }
   if (kernel != tuning::AttentionKernel::kFlash3 || rates.is_hopper_or_newer()) return {};
   return Error{ErrorCode::kInvalid, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, " + rates.device().model + " is " + (rates.device().architecture.empty() ? "none" : rates.device().architecture)};
 }
@@ -93,7 +99,7 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   TuneGround ground;
   FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
-  FLOPSIGHT_RETURN_IF_ERROR(check_attention(rates, arguments.settings.attention));
+  FLOPSIGHT_RETURN_IF_ERROR(check_attention(ground.model, rates, arguments.settings.attention));
   tuning::StepModel steps(ground.model, rates, ground.fabric);
   tuning::TrainCase one;
   one.settings = arguments.settings;

@@ -29,7 +29,7 @@ struct TuneGround {
 // Errors: of files; a GPU that is not known; links that have to be said.
 base::Status read_ground(const TuneCommon& arguments, TuneGround& out);
 // Error: a kernel that was never written for the GPU.
-base::Status check_attention(const tuning::Rates& rates, tuning::AttentionKernel kernel);
+base::Status check_attention(const flops::Model& model, const tuning::Rates& rates, tuning::AttentionKernel kernel);
 // Where a sequence is longer than what the configuration says the model has positions for.
 void say_positions(const flops::Model& model, std::uint64_t tokens, const char* option, std::vector<std::string>& out);
 

@@ -145,6 +145,10 @@ TEST(TuneTrain, settings_that_contradict_each_other_are_exit_2_and_one_line) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {train({"--overlap", "none,data"}), "--overlap none,data: none does not go with others"},
       {train({"--overlap", "data,none"}), "--overlap data,none: none does not go with others"},
+      {train({"--mtbf", "3h"}), "--mtbf: needs --checkpoint-cost, --checkpoint-interval as well"},
+      {train({"--restart-cost", "3m", "--checkpoint-cost", "1m"}), "--checkpoint-cost, --restart-cost: needs --checkpoint-interval, --mtbf as well"},
+      {train({"--dispatch", "deepep"}), "--dispatch deepep: needs --ep"},
+      {train({"--attention", "standard"}, "made--Mamba-130M"), "--attention standard: the model has no attention"},
       {train({"--fp8-weights"}), "--fp8-weights: needs --precision fp8 or fp4"},
       {ampere, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, A100-SXM4-80GB is Ampere"},
   };
