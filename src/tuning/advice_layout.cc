@@ -84,6 +84,12 @@ void advise_placement(const Rules& rules) {
 void advise_algorithm(const Rules& rules) {
   const auto forced = environment(rules, "NCCL_ALGO");
   if (!forced || rules.one.settings.layout.data * rules.one.settings.layout.context <= 1) return;
+  if (rules.one.settings.zero_stage >= 1) {
+    // A tree has a root: NCCL sums into all and spreads to all with it, and has none where each GPU keeps a part.
+    rules.out.rejected.push_back({"collective_algorithm", "NCCL_ALGO=" + *forced + " not set", "gradients are reduce-scattered and weights gathered (ZeRO " + std::to_string(rules.one.settings.zero_stage) +
+                                                                                               "), for which there is no tree to choose; the rule compares all-reduces"});
+    return;
+  }
   const Gradients gradients = gradients_of(rules);
   const bool tree = forced->find("ree") != std::string::npos;
   const double now = all_reduce_time(rules.steps.fabric(), gradients.group, units::Bytes(gradients.bytes), tree ? Algorithm::kTree : Algorithm::kRing).value;

@@ -273,6 +273,14 @@ TEST(Advice, a_forced_algorithm_that_is_slower) {
   EXPECT_NE(find(advise_training(run.steps, one), "collective_algorithm"), nullptr);
   one.environment = {};
   EXPECT_EQ(find(advise_training(run.steps, one), "collective_algorithm"), nullptr);
+  for (const int stage : {1, 2, 3}) {
+    run.settings.zero_stage = stage;
+    one = run.training();
+    one.environment = {"NCCL_ALGO=Tree"};
+    const Findings findings = advise_training(run.steps, one);
+    EXPECT_EQ(find(findings, "collective_algorithm"), nullptr) << "nothing is all-reduced with ZeRO " << stage;
+    EXPECT_NE(rejected(findings, "collective_algorithm"), nullptr);
+  }
 }
 
 TEST(Advice, compression_only_on_slow_links_and_with_its_price) {
