@@ -61,12 +61,12 @@ base::Result<units::Seconds> predicted_time(const Shape& shape, const Tile& tile
   return units::Seconds(std::max(compute, memory) + kStartSeconds);
 }
 
-base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Tile& tile, Precision precision, const catalog::Device& device) {
+base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Tile& tile, std::uint64_t splits, Precision precision, const catalog::Device& device) {
   const auto share = attainable_ratio(device, precision);
   if (!share) {
     return Error{ErrorCode::kUnsupported, device.model + ", " + std::string(catalog::precision_name(precision)) + ": no attainable share of the peak is published"};
   }
-  FLOPSIGHT_ASSIGN_OR_RETURN(const units::Seconds time, predicted_time(shape, tile, 1, precision, device, *share));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const units::Seconds time, predicted_time(shape, tile, splits, precision, device, *share));
   const double flops = 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
   return units::FlopsPerSecond(flops / time.value);
 }
@@ -113,7 +113,7 @@ base::Result<std::vector<RateCheck>> check_rates(const std::vector<MeasuredRate>
     if (!peak) return Error{ErrorCode::kUnsupported, "line " + std::to_string(rate.line) + ": " + device.model + " has no known peak in " + std::string(catalog::precision_name(rate.precision))};
     check.impossible = rate.rate > *peak;
     const ChosenTile chosen = choose_tile(rate.shape, rate.precision, device, device.sm_count);
-    const auto predicted = predicted_rate(rate.shape, chosen.tile, rate.precision, device);
+    const auto predicted = predicted_rate(rate.shape, chosen.tile, 1, rate.precision, device);
     if (!predicted.ok() && predicted.error().code != ErrorCode::kUnsupported) return predicted.error().within("line " + std::to_string(rate.line));
     if (predicted.ok()) check.predicted = *predicted;
     out.push_back(check);

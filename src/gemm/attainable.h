@@ -32,8 +32,8 @@ base::Result<units::Seconds> predicted_time(const Shape& shape, const Tile& tile
 inline constexpr double kBandwidthRatio = 0.8;
 inline constexpr double kStartSeconds = 3e-6;
 
-// Useful FLOPs a second. Errors: as quantize(); kUnsupported where peak, attainable share, bandwidth or SM count is not known.
-base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Tile& tile, catalog::Precision precision, const catalog::Device& device);
+// Useful FLOPs a second, splits as above. Errors: as quantize(); kUnsupported where peak, attainable share, bandwidth or SM count is not known.
+base::Result<units::FlopsPerSecond> predicted_rate(const Shape& shape, const Tile& tile, std::uint64_t splits, catalog::Precision precision, const catalog::Device& device);
 
 struct MeasuredRate {
   Shape shape;

@@ -10,13 +10,13 @@ using catalog::Precision;
 const catalog::Device& device(const char* name) { return *catalog::DeviceCatalog::builtin().find(name); }
 
 TEST(Attainable, a_large_product_reaches_the_published_share_of_the_peak) {
-  const auto rate = predicted_rate({8448, 8192, 32768, 1}, {128, 256, 64}, Precision::kBf16, device("NVIDIA H100 80GB HBM3"));
+  const auto rate = predicted_rate({8448, 8192, 32768, 1}, {128, 256, 64}, 1, Precision::kBf16, device("NVIDIA H100 80GB HBM3"));
   ASSERT_TRUE(rate.ok());
   EXPECT_NEAR(rate->value / 1e12, 794.5, 4);
 }
 
 TEST(Attainable, a_thin_product_reads_its_weights_at_four_fifths_of_the_bandwidth) {
-  const auto rate = predicted_rate({1, 16384, 16384, 1}, {8, 64, 64}, Precision::kBf16, device("NVIDIA H100 80GB HBM3"));
+  const auto rate = predicted_rate({1, 16384, 16384, 1}, {8, 64, 64}, 1, Precision::kBf16, device("NVIDIA H100 80GB HBM3"));
   ASSERT_TRUE(rate.ok());
   const double seconds = 2.0 * 16384 * 16384 / rate->value;
   EXPECT_NEAR(seconds, 16384.0 * 16384 * 2 / (3.35e12 * 0.8) + 3e-6, 1e-6);
@@ -25,7 +25,7 @@ TEST(Attainable, a_thin_product_reads_its_weights_at_four_fifths_of_the_bandwidt
 TEST(Attainable, nothing_is_predicted_without_a_published_share) {
   EXPECT_FALSE(attainable_ratio(device("NVIDIA L4"), Precision::kBf16));
   EXPECT_FALSE(attainable_ratio(device("NVIDIA B200"), Precision::kFp4));
-  EXPECT_EQ(predicted_rate({64, 64, 64, 1}, {64, 64, 64}, Precision::kBf16, device("NVIDIA L4")).error().code, base::ErrorCode::kUnsupported);
+  EXPECT_EQ(predicted_rate({64, 64, 64, 1}, {64, 64, 64}, 1, Precision::kBf16, device("NVIDIA L4")).error().code, base::ErrorCode::kUnsupported);
 }
 
 TEST(Attainable, rates_above_the_peak_are_impossible_and_not_in_the_errors) {

@@ -41,11 +41,9 @@ std::vector<std::uint64_t> sizes_near(std::uint64_t size, std::uint64_t side) {
 
 struct Search {
   const Shape& shape;
-  const Tile& tile;
   catalog::Precision precision;
-  std::optional<int> sm_count;
-  double efficiency_now_ratio;
-  double tile_efficiency_now_ratio;
+  const Predict& predict;
+  Prediction now;
 
   std::optional<Suggestion> at(std::size_t dimension, std::uint64_t to) const {
     Suggestion out;
@@ -53,14 +51,21 @@ struct Search {
     out.from = shape.*kDimensions[dimension];
     out.shape = shape;
     out.shape.*kDimensions[dimension] = to;
-    const auto quantized = quantize(out.shape, tile, sm_count);
-    if (!quantized.ok()) return std::nullopt;
-    out.quantized = *quantized;
-    out.gain_ratio = quantized->efficiency_ratio() / efficiency_now_ratio;
+    const auto then = predict(out.shape);
+    if (!then) return std::nullopt;
+    out.quantized = then->quantized;
+    out.gain_ratio = now.rate && then->rate ? *then->rate / *now.rate : by_tiles_and_waves_ratio_of(out);
     out.aligns = dimension != 0 && out.from % row_elements(precision, 16) != 0 && to % row_elements(precision, 128) == 0;
-    const double by_tiles = 1 / quantized->overhead_ratio() / tile_efficiency_now_ratio;
+    const double by_tiles = now.quantized.overhead_ratio() / out.quantized.overhead_ratio();
     out.reason = by_tiles >= std::sqrt(out.gain_ratio) ? Reason::kTile : Reason::kWave;
     return out;
+  }
+
+  double by_tiles_and_waves_ratio_of(const Suggestion& s) const { return s.quantized.efficiency_ratio() / now.quantized.efficiency_ratio(); }
+
+  bool gains(const Suggestion& s) const {
+    const bool more_in_one_wave = now.quantized.waves && now.quantized.waves->waves == 1 && s.quantized.executed_flops > now.quantized.executed_flops * (1 + 1e-9);
+    return !more_in_one_wave && s.gain_ratio >= kGainLeast && by_tiles_and_waves_ratio_of(s) >= kGainLeast;
   }
 };
 
@@ -70,20 +75,24 @@ std::string_view reason_name(Reason reason) {
   return reason == Reason::kTile ? "tile" : reason == Reason::kWave ? "wave" : "alignment";
 }
 
-std::optional<Suggestion> suggest(const Shape& shape, const Tile& tile, catalog::Precision precision, std::optional<int> sm_count) {
-  auto now = quantize(shape, tile, sm_count);
-  if (now.ok() && now->waves && now->waves->waves == 1) {  // more work in the same wave is no better shape
-    sm_count = std::nullopt;
-    now->waves = std::nullopt;
-  }
-  if (!now.ok()) return std::nullopt;
-  const Search search{shape, tile, precision, sm_count, now->efficiency_ratio(), 1 / now->overhead_ratio()};
+Predict predict_by_tile(const Tile& tile, std::uint64_t splits, std::optional<int> sm_count) {
+  return [tile, splits, sm_count](const Shape& shape) -> std::optional<Prediction> {
+    const auto quantized = quantize(shape, tile, sm_count, splits);
+    if (!quantized.ok()) return std::nullopt;
+    return Prediction{*quantized, std::nullopt};
+  };
+}
+
+std::optional<Suggestion> suggest(const Shape& shape, const Tile& tile, catalog::Precision precision, const Predict& predict) {
+  const auto now = predict(shape);
+  if (!now) return std::nullopt;
+  const Search search{shape, precision, predict, *now};
   std::optional<Suggestion> best;
   // Of equal gains the smaller change; n and k are chosen by who shapes the model, so they go before m.
   for (const std::size_t dimension : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
     for (const std::uint64_t to : sizes_near(shape.*kDimensions[dimension], tile.*kSides[dimension])) {
       const auto found = search.at(dimension, to);
-      if (!found || found->gain_ratio < kGainLeast) continue;
+      if (!found || !search.gains(*found)) continue;
       const auto change = [&](const Suggestion& s) { return std::abs(static_cast<double>(s.shape.*kDimensions[dimension]) / static_cast<double>(s.from) - 1); };
       const bool better = !best || found->gain_ratio > best->gain_ratio * (1 + 1e-9) ||
                           (best->dimension == found->dimension && found->gain_ratio > best->gain_ratio * (1 - 1e-9) && change(*found) < change(*best));
@@ -97,7 +106,7 @@ std::optional<Suggestion> suggest(const Shape& shape, const Tile& tile, catalog:
     const std::uint64_t to = multiple_up(size, row_elements(precision, 128));
     if (!near(size, to)) continue;
     auto found = search.at(dimension, to);
-    if (!found) continue;
+    if (!found || found->gain_ratio * kGainLeast < 1) continue;  // what it costs is predicted, what it gains is not
     found->reason = Reason::kAlignment;
     return found;
   }

@@ -61,15 +61,16 @@ base::Result<Tile> parse_tile(std::string_view text) {
   return tile;
 }
 
-base::Result<Quantized> quantize(const Shape& shape, const Tile& tile, std::optional<int> sm_count) {
+base::Result<Quantized> quantize(const Shape& shape, const Tile& tile, std::optional<int> sm_count, std::uint64_t splits) {
   FLOPSIGHT_RETURN_IF_ERROR(check_shape(shape));
   if (tile.m == 0 || tile.n == 0 || tile.m > kTileMax || tile.n > kTileMax || tile.k > kTileMax) {
     return Error{ErrorCode::kInvalid, "tile " + tile_text(tile) + ": expected sides of 1 to " + std::to_string(kTileMax)};
   }
+  if (splits == 0) return Error{ErrorCode::kInvalid, "k split in 0 parts: expected 1 or more"};
   const std::uint64_t down = tiles(shape.m, tile.m), across = tiles(shape.n, tile.n);
   const std::uint64_t deep = tile.k > 0 ? tiles(shape.k, tile.k) * tile.k : shape.k;
   const std::uint64_t each = down * across;  // below 2^62
-  if (each > kCtasMax / shape.batch) return Error{ErrorCode::kLimit, "more than 2^53 tiles"};
+  if (each > kCtasMax / shape.batch / splits) return Error{ErrorCode::kLimit, "more than 2^53 tiles"};
   Quantized out;
   const auto real = [](std::uint64_t n) { return static_cast<double>(n); };
   out.theoretical_flops = 2.0 * real(shape.batch) * real(shape.m) * real(shape.n) * real(shape.k);
@@ -77,8 +78,8 @@ base::Result<Quantized> quantize(const Shape& shape, const Tile& tile, std::opti
   out.ctas = each * shape.batch;
   if (sm_count && *sm_count > 0) {
     const auto sms = static_cast<std::uint64_t>(*sm_count);
-    const std::uint64_t waves = tiles(out.ctas, sms);
-    out.waves = Waves{waves, real(out.ctas) / (real(waves) * real(sms))};
+    const std::uint64_t waves = tiles(out.ctas * splits, sms);
+    out.waves = Waves{waves, real(out.ctas * splits) / (real(waves) * real(sms))};
   }
   return out;
 }

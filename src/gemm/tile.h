@@ -75,8 +75,9 @@ struct Quantized {
   double efficiency_ratio() const { return (waves ? waves->efficiency_ratio : 1.0) / overhead_ratio(); }
 };
 
+// splits: parts that k is split into, 1 or more, which fill the SMs together; `ctas` is of one part.
 // Errors: as check_shape(); kLimit for more than kCtasMax CTAs; kInvalid for a tile of nothing.
-base::Result<Quantized> quantize(const Shape& shape, const Tile& tile, std::optional<int> sm_count);
+base::Result<Quantized> quantize(const Shape& shape, const Tile& tile, std::optional<int> sm_count, std::uint64_t splits = 1);
 
 // Bytes of an element of A and B; 0.5 for FP4.
 double element_bytes(catalog::Precision precision);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gemm/suggest.h"
 
 namespace flopsight::gemm {
 namespace {
@@ -109,52 +108,6 @@ TEST(Tile, is_read_as_text) {
   for (const char* wrong : {"", "128", "0x128", "128x", "x128", "128x128x64x1", "128X128", "-1x128", "1e2x128", "128x4097", "cublaslt:0", "cublaslt:635", "cublaslt:", "128x128x0", " 1x1", "1x1 "}) {
     EXPECT_FALSE(parse_tile(wrong).ok()) << wrong;
   }
-}
-
-TEST(Suggest, never_further_than_an_eighth_from_the_size_that_was_asked_about) {
-  for (const std::uint64_t size : {1u, 3u, 7u, 9u, 33u, 57u, 63u, 100u, 127u, 513u, 1001u, 4097u, 50257u}) {
-    for (const std::size_t dimension : {0u, 1u, 2u}) {
-      Shape shape{4096, 4096, 4096, 1};
-      (dimension == 0 ? shape.m : dimension == 1 ? shape.n : shape.k) = size;
-      for (const Precision precision : {Precision::kBf16, Precision::kFp8, Precision::kFp4, Precision::kTf32}) {
-        const auto s = suggest(shape, {128, 256, 64}, precision, 132);
-        if (!s) continue;
-        const std::uint64_t to = s->dimension == 'm' ? s->shape.m : s->dimension == 'n' ? s->shape.n : s->shape.k;
-        EXPECT_LE(to > s->from ? to - s->from : s->from - to, s->from / 8) << s->dimension << " " << s->from << " to " << to;
-      }
-    }
-  }
-}
-
-TEST(Suggest, the_next_tile_for_one_row_too_few) {
-  const auto s = suggest({127, 8192, 8192, 1}, {128, 128, 64}, Precision::kBf16, 132);
-  ASSERT_TRUE(s);
-  EXPECT_EQ(s->dimension, 'm');
-  EXPECT_EQ(s->shape.m, 128u);
-  EXPECT_NEAR(s->gain_ratio, 1.00787, 1e-4);
-  EXPECT_EQ(s->reason, Reason::kTile);
-}
-
-TEST(Suggest, a_vocabulary_is_padded_for_alignment) {
-  const auto s = suggest({8192, 50257, 768, 1}, {128, 128, 64}, Precision::kBf16, std::nullopt);
-  ASSERT_TRUE(s);
-  EXPECT_EQ(s->dimension, 'n');
-  EXPECT_EQ(s->shape.n, 50304u);
-  EXPECT_TRUE(s->aligns);
-  EXPECT_EQ(s->reason, Reason::kAlignment);
-  EXPECT_LT(s->gain_ratio, 1.005);
-}
-
-TEST(Suggest, a_wave_that_is_nearly_empty_is_left_out) {
-  const auto s = suggest({4352, 4096, 4096, 1}, {128, 256, 64}, Precision::kBf16, 132);
-  ASSERT_TRUE(s);
-  EXPECT_EQ(s->reason, Reason::kWave);
-  EXPECT_GT(s->gain_ratio, 1.19);
-  EXPECT_EQ(s->quantized.waves->efficiency_ratio, 1.0);
-}
-
-TEST(Suggest, nothing_for_a_shape_that_fits) {
-  EXPECT_FALSE(suggest({4224, 4096, 4096, 1}, {128, 256, 64}, Precision::kBf16, 132));
 }
 
 }  // namespace

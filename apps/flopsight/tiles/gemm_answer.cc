@@ -43,16 +43,12 @@ class Rows {
     FLOPSIGHT_RETURN_IF_ERROR(gemm::check_shape(shape));
     const TileOf chosen = tile_of(shape);
     GemmRow row{shape, count, std::move(what), std::move(pass), chosen.tile, chosen.source, chosen.splits, {}, std::nullopt, std::nullopt, std::nullopt};
-    FLOPSIGHT_ASSIGN_OR_RETURN(row.quantized, gemm::quantize(shape, chosen.tile, device_.sm_count));
+    FLOPSIGHT_ASSIGN_OR_RETURN(row.quantized, gemm::quantize(shape, chosen.tile, device_.sm_count, chosen.splits));
     if (chosen.either_way) {
       const auto swapped = gemm::quantize(shape, chosen.tile.swapped(), device_.sm_count);
       if (swapped.ok() && swapped->overhead_ratio() != row.quantized.overhead_ratio()) row.swapped_overhead_ratio = swapped->overhead_ratio();
     }
-    if (chosen.splits > 1) {
-      FLOPSIGHT_ASSIGN_OR_RETURN(const gemm::Quantized split, gemm::quantize({shape.m, shape.n, shape.k, shape.batch * chosen.splits}, chosen.tile, device_.sm_count));
-      row.quantized.waves = split.waves;
-    }
-    row.suggestion = gemm::suggest(shape, chosen.tile, *arguments_.precision, chosen.splits > 1 ? std::nullopt : device_.sm_count);
+    row.suggestion = gemm::suggest(shape, chosen.tile, *arguments_.precision, [this](const gemm::Shape& near) { return predicted(near); });
     out_.modelled = out_.modelled || chosen.source == "modelled";
     sum(row);
     out_.rows.push_back(std::move(row));
@@ -60,6 +56,15 @@ class Rows {
   }
 
  private:
+  // A shape near by may get another tile: then both are predicted with their own.
+  std::optional<gemm::Prediction> predicted(const gemm::Shape& shape) const {
+    const TileOf chosen = tile_of(shape);
+    const auto quantized = gemm::quantize(shape, chosen.tile, device_.sm_count, chosen.splits);
+    if (!quantized.ok()) return std::nullopt;
+    const auto rate = gemm::predicted_rate(shape, chosen.tile, chosen.splits, *arguments_.precision, device_);
+    return gemm::Prediction{*quantized, rate.ok() ? std::optional<units::FlopsPerSecond>(*rate) : std::nullopt};
+  }
+
   TileOf tile_of(const gemm::Shape& shape) const {
     if (arguments_.tile) return {*arguments_.tile, "given", 1, true};
     if (kernel_.tile) {
@@ -196,7 +201,7 @@ base::Status add_trace(const GemmArguments& arguments, const catalog::DeviceCata
   }
   for (const gemm::TraceProduct& product : trace.products) {
     GemmRow row{product.shape, product.count, product.kernel, "", product.tile, "kernel_name", product.splits, product.quantized, std::nullopt, std::nullopt, product.time};
-    if (product.read.precision) row.suggestion = gemm::suggest(product.shape, product.tile, *product.read.precision, product.splits > 1 ? std::nullopt : trace.sm_count);
+    if (product.read.precision) row.suggestion = gemm::suggest(product.shape, product.tile, *product.read.precision, gemm::predict_by_tile(product.tile, product.splits, trace.sm_count));
     out.rows.push_back(std::move(row));
   }
   out.theoretical_flops = trace.theoretical_flops;
@@ -219,7 +224,8 @@ base::Status add_products(const GemmArguments& arguments, const catalog::Device&
     FLOPSIGHT_RETURN_IF_ERROR(add_model(arguments, rows, out));
   } else {
     FLOPSIGHT_RETURN_IF_ERROR(rows.add(arguments.shape, 1, "", ""));
-    const auto rate = gemm::predicted_rate(arguments.shape, out.rows.front().tile, *arguments.precision, device);
+    const GemmRow& row = out.rows.front();
+    const auto rate = gemm::predicted_rate(row.shape, row.tile, row.splits, *arguments.precision, device);
     if (rate.ok()) out.predicted = *rate;
   }
   say_tiles(device, out);

@@ -50,6 +50,25 @@ TEST(Gemm, one_product_has_the_keys_of_the_contract) {
   ASSERT_NE(row.find("suggested"), nullptr);
 }
 
+TEST(Gemm, a_better_size_is_what_the_program_says_of_that_size) {
+  for (const char* m : {"100", "127", "129", "130", "1000", "4352", "8200"}) {
+    for (const bool given : {false, true}) {
+      auto options = product(m, "4096", "4096", "bf16", "H100-SXM5-80GB");
+      if (given) options.insert(options.end(), {"--tile", "128x128"});
+      const auto now = gemm(options);
+      const auto& suggested = *first(now).find("suggested");
+      if (suggested.is_null()) continue;
+      const auto size = [&](const char* side) { return std::to_string(static_cast<int>(number(suggested, side))); };
+      auto near = product("", "", "", "bf16", "H100-SXM5-80GB");
+      near[1] = size("m"), near[3] = size("n"), near[5] = size("k");
+      if (given) near.insert(near.end(), {"--tile", "128x128"});
+      const auto then = gemm(near);
+      EXPECT_NEAR(number(suggested, "gain_ratio"), number(then, "predicted_flops_per_second") / number(now, "predicted_flops_per_second"), 1e-9) << m << given;
+      EXPECT_GT(number(suggested, "gain_ratio"), 1) << m << given;
+    }
+  }
+}
+
 TEST(Gemm, a_tile_from_a_kernels_name_lies_as_libraries_see_it) {
   auto options = product("256", "384", "512", "fp16", "A100-SXM4-80GB");
   options.insert(options.end(), {"--kernel", "ampere_h16816gemm_256x128_ldg8_stages_32x3_nn"});
