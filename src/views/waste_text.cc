@@ -225,7 +225,7 @@ std::string waste_html(const WasteAccount& account) {
   return out + "</ul>\n</body></html>\n";
 }
 
-std::vector<UserMessage> waste_messages(const WasteAccount& by_job) {
+std::vector<UserMessage> waste_messages(const WasteAccount& by_job, std::uint64_t jobs_max) {
   std::vector<UserMessage> out;
   std::map<std::string, std::vector<const WasteRow*>> by_user;
   std::vector<std::string> order;
@@ -259,13 +259,12 @@ std::vector<UserMessage> waste_messages(const WasteAccount& by_job) {
     if (!has_prices) sum.usd.reset();
     std::string text = fmt::format("{}Your {} {} held ", by_job.simulated ? "SIMULATED. " : "", sum.job_count, sum.job_count == 1 ? "job" : "jobs") +
                        lead(mine) + "\n" + window_text(by_job) + "\n\nMost was lost to\n" + cause_list(sum, "  ", "\n") + "\nYour jobs, by what they lost\n";
-    constexpr std::size_t kJobsMax = 10;
-    for (std::size_t i = 0; i < std::min(kJobsMax, by_user[user].size()); ++i) {
+    for (std::size_t i = 0; i < std::min<std::uint64_t>(jobs_max, by_user[user].size()); ++i) {
       const WasteRow& row = *by_user[user][i];
       text += fmt::format("  {}: {} GPU-hours, {} lost, most to: {}\n", name_of(row, by_job.by, plain), hours(row.gpu_hours.allocated()),
                           percent(row.gpu_hours.lost(), row.gpu_hours.allocated()), main_loss(row));
     }
-    if (by_user[user].size() > kJobsMax) text += fmt::format("  and {} more\n", by_user[user].size() - kJobsMax);
+    if (by_user[user].size() > jobs_max) text += fmt::format("  and {} more\n", by_user[user].size() - jobs_max);
     text += "\nLost is against the tensor peak, which no program reaches.\n";
     out.push_back({user, std::move(text)});
   }

@@ -3,6 +3,7 @@
 // Names come from outside and are escaped for each form: no name can become markup, a link or an order to a terminal.
 // Threads: pure.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct UserMessage {
   std::string user;
   std::string text;  // plain, lines of at most 100 characters or so
 };
-// `by_job`: an account by job; of jobs without a user nothing is said. In order of what users lost.
-std::vector<UserMessage> waste_messages(const analysis::WasteAccount& by_job);
+// `by_job`: an account by job, of all jobs, as sums are made of it; so many of a user's are listed, those that lost most; of jobs without a user nothing is said. In order of what users lost.
+inline constexpr std::uint64_t kMessageJobs = 10;
+std::vector<UserMessage> waste_messages(const analysis::WasteAccount& by_job, std::uint64_t jobs_max = kMessageJobs);
 
 }  // namespace flopsight::views

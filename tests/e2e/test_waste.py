@@ -80,6 +80,21 @@ class Waste(unittest.TestCase):
         alone = flopsight("waste", *window, "--format", "messages", "--user", user)
         self.assertIn(alone.stdout.strip().split("\n")[0], messages)
 
+    def test_top_lists_fewer_jobs_of_a_user_and_loses_nobody(self):
+        for source in (["--file", self.samples], ["--store", self.store]):
+            window = [*source, "--start", START, "--end", END, "--format", "messages"]
+            messages = flopsight("waste", *window).stdout
+            users = [line.removeprefix("To: ") for line in messages.split("\n") if line.startswith("To: ")]
+            self.assertGreater(len(users), 1)
+            for user in users:
+                everything = flopsight("waste", *window, "--user", user)
+                short = flopsight("waste", *window, "--user", user, "--top", "1")
+                self.assertEqual(short.returncode, 0, short.stderr)
+                held = everything.stdout.split("Your jobs, by what they lost")[0]
+                self.assertTrue(short.stdout.startswith(held), "the sums are of all his jobs")
+                self.assertEqual(short.stdout.count(" GPU-hours, ") - held.count(" GPU-hours, "), 1)
+            self.assertEqual(flopsight("waste", *window, "--top", "1").stdout.count("To: "), len(users))
+
     def test_names_from_outside_are_never_markup(self):
         hostile = pathlib.Path(self.folder.name) / "hostile.prom"
         name = "<img src=x onerror=alert(1)>|[x](http://e.vil)"

@@ -28,6 +28,9 @@ Result<analysis::ModelTable> read_targets(const std::string& text) {
   return parse_file(text, analysis::parse_targets);
 }
 
+// In messages --top is of the jobs of each user, all of which count.
+std::optional<std::uint64_t> rows_max(const WasteArguments& a) { return a.format == WasteFormat::kMessages ? std::nullopt : a.report.top; }
+
 Result<analysis::WasteAccount> of_store(const WasteArguments& a, const ReportSettings& settings, analysis::ModelTable targets,
                                         units::Window window, samples::QualityLog& quality, const Env& env) {
   std::unique_ptr<store::Reader> stored;
@@ -43,7 +46,7 @@ Result<analysis::WasteAccount> of_store(const WasteArguments& a, const ReportSet
   answers.families = std::make_shared<const analysis::FamilyRule>(analysis::FamilyRule::builtin());
   const Caller everybody{"", true, true, true, {}, {}};
   FLOPSIGHT_ASSIGN_OR_RETURN(analysis::WasteAccount account,
-                             answer_waste(*stored, answers, window, a.by, a.report.top, everybody, jobs.get(), quality));
+                             answer_waste(*stored, answers, window, a.by, rows_max(a), everybody, jobs.get(), quality));
   if (account.rows.empty()) {
     return base::Error{base::ErrorCode::kNotFound, a.report.store_path + ": nothing stored between " + units::to_rfc3339(window.start) +
                                                        " and " + units::to_rfc3339(window.end)};
@@ -62,7 +65,7 @@ Result<analysis::WasteAccount> of_source(const WasteArguments& a, const ReportSe
   const analysis::FamilyRule families = analysis::FamilyRule::builtin();
   analysis::WasteOptions options;
   options.by = a.by;
-  options.top = a.report.top;
+  options.top = rows_max(a);
   options.prices = settings.prices;
   options.targets = std::move(targets);
   options.families = &families;
@@ -80,9 +83,9 @@ Result<analysis::WasteAccount> of_source(const WasteArguments& a, const ReportSe
 }
 
 // One after another, each under its user's name.
-std::optional<std::string> messages(const analysis::WasteAccount& account, const std::string& user) {
+std::optional<std::string> messages(const analysis::WasteAccount& account, const std::string& user, std::uint64_t jobs_max) {
   std::string out;
-  for (const views::UserMessage& message : views::waste_messages(account)) {
+  for (const views::UserMessage& message : views::waste_messages(account, jobs_max)) {
     if (!user.empty() && message.user != user) continue;
     out += (user.empty() ? "To: " + base::printable(message.user, 200) + "\n" : std::string()) + message.text + "\n";
   }
@@ -113,7 +116,7 @@ int run_waste(const WasteArguments& a, const Env& env) {
     case WasteFormat::kMarkdown: env.out << views::waste_markdown(*account); break;
     case WasteFormat::kHtml: env.out << views::waste_html(*account); break;
     case WasteFormat::kMessages: {
-      const auto text = messages(*account, a.user);
+      const auto text = messages(*account, a.user, a.report.top.value_or(views::kMessageJobs));
       if (!text) return fail({base::ErrorCode::kNotFound, a.user.empty() ? "no job has a user in the window" : "no job of user " + a.user + " in the window"});
       env.out << *text;
     }

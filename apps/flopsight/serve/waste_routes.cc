@@ -48,19 +48,19 @@ net::ServerResponse Routes::waste(const net::ServerRequest& request, const Route
   if (format != "json" && format != "markdown" && format != "html" && format != "csv" && !is_message) {
     return failed(wrong_parameter("format", format, "json, markdown, html, csv or message"));
   }
-  const auto top = parameters.count("top", is_message ? 1'000'000 : settings.config.limits_page, 1'000'000);
+  const auto top = parameters.count("top", is_message ? views::kMessageJobs : settings.config.limits_page, 1'000'000);
   if (!top.ok()) return failed(top.error());
   const AnswerSettings answers = answer_settings(settings);
   samples::QualityLog quality;
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
-  const auto account = answer_waste(**store, answers, *window, *by, *top, caller, &jobs_, quality);
+  const auto account = answer_waste(**store, answers, *window, *by, is_message ? std::nullopt : std::optional(*top), caller, &jobs_, quality);
   if (!account.ok()) return failed(account.error());
   if (format == "markdown") return text(views::waste_markdown(*account), "text/markdown; charset=utf-8");
   if (format == "html") return text(views::waste_html(*account), "text/html; charset=utf-8");
   if (format == "csv") return text(views::waste_csv(*account), "text/csv; charset=utf-8");
   if (!is_message) return json(views::waste_json(*account, {*window, account->simulated, quality.entries()}));
-  for (views::UserMessage& message : views::waste_messages(*account)) {
+  for (views::UserMessage& message : views::waste_messages(*account, *top)) {
     if (message.user == *user) return text(std::move(message.text), "text/plain; charset=utf-8");
   }
   return failed(404, "no job of that user in the window");
