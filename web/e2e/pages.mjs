@@ -57,6 +57,7 @@ await run(async (test) => {
   await filters(test, page, big);
   await search(test, page, big);
   await updates(test, page);
+  await addresses(test, page);
 });
 
 // --- the pictures of the README: small ones, of what is seen first
@@ -340,4 +341,25 @@ async function updates(test, page) {
   await test.open(page, "/?since=3h");
   await page.keyboard.press("Tab");
   test.equal("the keyboard begins with a way past the frame", await page.evaluate(() => document.activeElement?.textContent), "Skip to content");
+}
+
+// --- addresses that somebody wrote, or cut
+async function addresses(test, page) {
+  const note = page.locator("[data-key=misread]");
+  for (const [path, said, corrected] of [["/?since=bogus", "since \u201cbogus\u201d", "/"], ["/?start=1767225600", "start without end", "/"], ["/waste?by=bogus&since=3h", "shown is team", "/waste?since=3h"]]) {
+    await test.open(page, path);
+    test.check(`${path}: what is not understood is said`, (await note.innerText()).includes(said), await note.innerText());
+    test.equal(`${path}: and does not stay`, page.url(), test.url + corrected);
+  }
+  await page.getByRole("button", { name: "Users", exact: true }).click();
+  await test.goes("another address", page, /by=user/);
+  test.equal("is understood", await note.count(), 0);
+  await test.open(page, "/?start=1767225600&end=1767229200");
+  test.equal("Unix seconds are", await note.count(), 0);
+  test.check("and shown", (await page.locator("[data-key=fixed]").innerText()).includes("(1 h)"), await page.locator("[data-key=fixed]").innerText());
+  for (const [path, parameter] of [["/job", "id"], ["/finding", "id"], ["/host", "name"], ["/gpu?uuid=", "uuid"]]) {
+    await test.open(page, path);
+    const error = await page.locator(".notice.error").innerText();
+    test.check(`${path}: what is missing is said`, error.includes(`${parameter} is missing`), error);
+  }
 }

@@ -5,7 +5,7 @@ import { duration, time } from "./base/format";
 import type { Zone } from "./base/format";
 import { visible } from "./base/visible";
 import { keepFor, kept } from "./base/kept";
-import { DEFAULT_SINCE, defaultSince, formatAddress, parseAddress, spanQuery, spanSeconds } from "./base/url_state";
+import { DEFAULT_SINCE, defaultSince, formatAddress, parseAddress, readAddress, spanQuery, spanSeconds } from "./base/url_state";
 import type { Address, Span, View } from "./base/url_state";
 import { hasToken, setToken } from "./api/client";
 import { describePictures } from "./charts/frame";
@@ -30,6 +30,7 @@ export class App {
   private readonly notices = h("div", { class: "notices" });
   private readonly main = h("main", { id: "main", tabindex: "-1" });
   private readonly search: SearchBox;
+  private misread: string[] = [];
   private drawing = false;
   private loading = false;
   // The service does not answer; `answered`: when the oldest of what is shown came, null where nothing is.
@@ -52,7 +53,7 @@ export class App {
     };
     this.search = new SearchBox(this.context);
     root.replaceChildren(h("a", { class: "skip", href: "#main" }, "Skip to content"), this.header, this.notices, this.main);
-    addEventListener("popstate", () => this.show(parseAddress(location.pathname, location.search)));
+    addEventListener("popstate", () => this.arrive());
     document.addEventListener("click", (event) => this.follow(event));
     document.addEventListener("visibilitychange", () => void this.update());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redrawCharts());
@@ -60,7 +61,15 @@ export class App {
     setInterval(() => this.drawFrame(), 5_000);
     this.applyTheme();
     drawAllAgain(this.zone);
-    this.show(this.address);
+    this.arrive();
+  }
+
+  // At an address that somebody else wrote: what of it is not understood is said, and does not stay.
+  private arrive(): void {
+    const { address, misread } = readAddress(location.pathname, location.search);
+    this.misread = misread;
+    if (misread.length > 0) history.replaceState(null, "", formatAddress(address));
+    this.show(address);
   }
 
   // Links within the page are followed without loading it anew.
@@ -80,6 +89,7 @@ export class App {
   }
 
   private navigate(address: Address, push: boolean): void {
+    this.misread = [];
     const url = formatAddress(address);
     const same = new URL(url, location.href).href === location.href;
     if (push && !same) history.pushState(null, "", url);
@@ -195,6 +205,9 @@ export class App {
     const out: Child[] = [];
     const now = Date.now();
     if (this.refused) out.push(this.tokenForm());
+    if (this.misread.length > 0) {
+      out.push(h("p", { class: "notice", role: "status", "data-key": "misread" }, `Not understood in the address: ${this.misread.join("; ")}. Shown is ${this.spanText()}.`));
+    }
     if (this.away) {
       const shown = this.away.answered === null ? "" : ` What is shown is what it said at ${time(this.away.answered, this.zone, true)}.`;
       out.push(h("p", { class: "notice error", role: "alert", "data-key": "unreachable" }, `The service does not answer.${shown} This page tries again by itself.`));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatAddress, parseAddress, previousQuery, spanQuery, spanSeconds } from "./url_state";
+import { formatAddress, parseAddress, previousQuery, readAddress, spanQuery, spanSeconds } from "./url_state";
 import { jobId, jobName } from "./job_id";
 import { mapLayout, naturalKey } from "./layout";
 
@@ -18,6 +18,27 @@ test("what makes no sense in an address is the default", () => {
   assert.deepEqual(spanQuery(parseAddress("/", "since=yesterday").span), { since: "24h" });
   assert.deepEqual(spanQuery(parseAddress("/", "start=2026-01-02T00:00:00Z&end=2026-01-01T00:00:00Z").span), { since: "24h" });
   assert.equal(parseAddress("/nothing", "").view, "fleet");
+});
+
+test("times are Unix seconds as well, and offsets whose plus nobody escaped", () => {
+  const wanted = { since: null, start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 1, 1) };
+  for (const query of ["start=1767225600&end=1767229200", "start=1767225600.0&end=2026-01-01T01:00:00Z", "start=2026-01-01T02:00:00+02:00&end=2026-01-01T03:00:00%2B02:00"]) {
+    assert.deepEqual(readAddress("/", query), { address: { view: "fleet", span: wanted, parameters: {} }, misread: [] }, query);
+  }
+});
+
+test("what of an address is not understood is said, and what is shown instead has an address", () => {
+  const hour = "2026-01-01T00:00:00Z", next = "2026-01-01T01:00:00Z";
+  for (const [query, said] of [["since=bogus", /^since .bogus. .expected a length/], ["since=30s", /^since .30s./], ["since=0h", /^since .0h./], [`start=${hour}`, /^start without end$/],
+    [`end=${hour}`, /^end without start$/], [`start=${next}&end=${hour}`, /^an end that is not after start$/], [`start=${hour}&end=${hour}`, /not after/], [`start=x&end=${next}`, /^start .x./],
+    ["start=1&end=99999999999999", /^end .99999999999999./], ["start=2026-01-01&end=2026-01-02", /^start .2026-01-01./], ["by=bogus", /^by .bogus. .expected one of job, .*shown is job/]] as const) {
+    const { address, misread } = readAddress("/", query);
+    assert.match(misread[0] ?? "", said, query);
+    assert.equal(formatAddress(address), "./", query);
+  }
+  assert.equal(readAddress("/waste", "by=bogus").misread.length, 1);
+  assert.equal(formatAddress(readAddress("/waste", "by=bogus&since=24h").address), "./waste?since=24h");
+  for (const query of ["", "since=24h", "by=team", "by=", `since=bogus&start=${hour}&end=${next}`, "q=anything"]) assert.deepEqual(readAddress("/", query).misread, [], query);
 });
 
 test("spans have lengths, and something before them", () => {

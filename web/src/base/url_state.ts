@@ -37,28 +37,70 @@ export function defaultSince(view: View): string {
   return view === "waste" ? "7d" : DEFAULT_SINCE;
 }
 const LENGTH = /^[1-9]\d{0,4}(?:m|h|d|w)$/;
+const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+const LATEST = 253_402_300_799_000; // the year 9999, as the API has it
 
-export function parseAddress(path: string, query: string): Address {
+// What a parameter may be; the first is what is shown without it.
+const CHOICES: Partial<Record<View, Record<string, string[]>>> = {
+  fleet: { by: ["job", "team", "user", "namespace", "model"] },
+  waste: { by: ["team", "user", "namespace", "job", "family", "model"] },
+  map: { metric: ["ofu_ratio", "tensor_active_ratio", "sm_clock_hertz", "coverage_ratio"], of: ["15m", "5m", "1h", "span"] },
+};
+
+// RFC 3339 with an offset, or Unix seconds, as the API takes them.
+function instant(text: string): number | null {
+  // A plus that nobody escaped arrives as a space.
+  const written = text.replace(/ (?=\d\d:\d\d$)/, "+");
+  const milliseconds = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 1000 : INSTANT.test(written) ? Date.parse(written) : NaN;
+  return milliseconds >= 0 && milliseconds <= LATEST ? milliseconds : null;
+}
+
+const quoted = (value: string): string => `\u201c${[...value].slice(0, 40).join("")}\u201d`;
+
+// The fixed part of time that is asked for; nothing where it is none, which `misread` then says.
+function fixedSpan(query: URLSearchParams, misread: string[]): Span | null {
+  const texts = { start: query.get("start"), end: query.get("end") };
+  if (texts.start === null && texts.end === null) return null;
+  if (texts.start === null || texts.end === null) {
+    misread.push(texts.end === null ? "start without end" : "end without start");
+    return null;
+  }
+  const start = instant(texts.start);
+  const end = instant(texts.end);
+  for (const [name, value] of [["start", start], ["end", end]] as const) {
+    if (value === null) misread.push(`${name} ${quoted(texts[name] ?? "")} (expected Unix seconds, or a time such as 2026-01-31T12:00:00Z)`);
+  }
+  if (start === null || end === null) return null;
+  if (start < end) return { since: null, start, end };
+  misread.push("an end that is not after start");
+  return null;
+}
+
+// misread: what the address says and nobody can show, in words; the default stands for it.
+export function readAddress(path: string, text: string): { address: Address; misread: string[] } {
   const last = path.split("/").pop() ?? "";
   const view = (Object.keys(PATHS) as View[]).find((name) => PATHS[name] === last) ?? "fleet";
-  const span: Span = { since: defaultSince(view), start: null, end: null };
+  const query = new URLSearchParams(text);
   const parameters: Record<string, string> = {};
-  for (const [name, value] of new URLSearchParams(query)) {
+  const misread: string[] = [];
+  const fixed = fixedSpan(query, misread);
+  let since = defaultSince(view);
+  for (const [name, value] of query) {
+    const choices = CHOICES[view]?.[name];
     if (name === "since") {
-      if (LENGTH.test(value)) span.since = value;
+      if (LENGTH.test(value)) since = value;
+      else if (fixed === null) misread.push(`since ${quoted(value)} (expected a length such as 90m, 24h, 7d or 2w)`);
+    } else if (choices && value !== "" && !choices.includes(value)) {
+      misread.push(`${name} ${quoted(value)} (expected one of ${choices.join(", ")}; shown is ${choices[0]})`);
     } else if (name !== "start" && name !== "end") {
       parameters[name] = value;
     }
   }
-  const fixed = (name: string): number | null => {
-    const text = new URLSearchParams(query).get(name);
-    const milliseconds = text === null ? NaN : Date.parse(text);
-    return Number.isFinite(milliseconds) ? milliseconds : null;
-  };
-  const start = fixed("start");
-  const end = fixed("end");
-  if (start !== null && end !== null && start < end) return { view, span: { since: null, start, end }, parameters };
-  return { view, span, parameters };
+  return { address: { view, span: fixed ?? { since, start: null, end: null }, parameters }, misread };
+}
+
+export function parseAddress(path: string, query: string): Address {
+  return readAddress(path, query).address;
 }
 
 export function formatAddress(address: Address): string {

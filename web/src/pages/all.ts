@@ -6,12 +6,15 @@ import { GpuPage, HostPage } from "./gpus";
 import { JobPage } from "./job";
 import { JobsPage } from "./jobs";
 import { MapPage } from "./map";
+import { MissingPage, missing } from "./missing";
 import type { Context, Page } from "./page";
 import { QualityPage } from "./quality";
 import { StudyPage } from "./study";
 import { WastePage } from "./waste";
 
 export function makePage(context: Context): Page {
+  const need = missing(context);
+  if (need) return new MissingPage(context, need);
   switch (context.address.view) {
     case "fleet":
       return new FleetPage(context);
