@@ -1,7 +1,11 @@
 #include "analysis/model_table.h"
 
+#include <algorithm>
+#include <set>
+
 #include "base/csv.h"
 #include "base/json.h"
+#include "base/json_keys.h"
 #include "base/text.h"
 
 namespace flopsight::analysis {
@@ -52,6 +56,9 @@ base::Result<ModelTable> ModelTable::parse(std::string_view text, const Kind& ki
   ModelTable table;
   if (base::trim(text).starts_with('{')) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const base::json::Value root, base::json::parse(text));
+    if (const auto key = base::json::repeated_key(text)) {
+      return Error{ErrorCode::kInvalid, "key \"" + base::printable(*key, 80) + "\": stands there twice, expected once"};
+    }
     FLOPSIGHT_RETURN_IF_ERROR(add_object(*root.as_object(), "", kind, table.values_));
     return table;
   }
@@ -68,6 +75,24 @@ base::Result<ModelTable> ModelTable::parse(std::string_view text, const Kind& ki
     if (!put(table.values_, whose, cell(model), *value)) return twice("line " + std::to_string(row.line), whose, cell(model), kind.column);
   }
   return table;
+}
+
+void ModelTable::say_unknown(const catalog::DeviceCatalog& catalog, std::string_view what, std::vector<std::string>& lines) const {
+  std::set<std::string> unknown;
+  for (const auto& [team, models] : values_) {
+    for (const auto& [name, value] : models) {
+      const std::string lower = base::to_lower(name);
+      // An exporter's name is found in any case; a model of ours in another case is one that of() does not find.
+      const auto device = std::find_if(catalog.devices().begin(), catalog.devices().end(),
+                                       [&](const catalog::Device& d) { return base::to_lower(d.model) == lower; });
+      const bool known = device != catalog.devices().end() ? device->model == name : catalog.find(name) != nullptr;
+      if (known || name == "*") continue;
+      unknown.insert(device != catalog.devices().end() ? base::printable(name, 80) + ": not in the catalogue, which has " + device->model : catalog.not_found(name));
+    }
+  }
+  for (const std::string& line : unknown) {
+    lines.push_back(std::string(what) + ": " + line + "; only a GPU whose exporter prints this very name has that number");
+  }
 }
 
 std::optional<double> ModelTable::of(std::string_view model, std::string_view model_raw, std::string_view team) const {

@@ -5,7 +5,9 @@
 // A table of model_table.h with the column usd_per_gpu_hour: by model, and by team where a team pays another price.
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "analysis/model_table.h"
 #include "base/result.h"
@@ -20,6 +22,8 @@ class Prices {
 
   std::optional<units::UsdPerGpuHour> of(std::string_view model, std::string_view model_raw, std::string_view team = {}) const;
   bool empty() const { return table_.empty(); }
+  // As ModelTable's, of prices.
+  void say_unknown(const catalog::DeviceCatalog& catalog, std::vector<std::string>& lines) const { table_.say_unknown(catalog, "prices", lines); }
   // Some team pays another price.
   bool by_team() const { return table_.by_team(); }
 

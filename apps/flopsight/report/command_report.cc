@@ -99,6 +99,7 @@ int run_report(const ReportArguments& a, const Env& env) {
   if (const base::Status status = read_settings(a, settings); !status.ok()) {
     return fail(status.error(), env);
   }
+  for (const std::string& note : settings.notes) env.err << error_line("report", note);
   const auto window = window_of(a, env);
   if (window && window->end <= window->start) {
     return fail({base::ErrorCode::kInvalid, "the window ends before it starts"}, env);

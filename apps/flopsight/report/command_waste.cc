@@ -100,6 +100,8 @@ int run_waste(const WasteArguments& a, const Env& env) {
   if (const base::Status status = read_settings(a.report, settings); !status.ok()) return fail(status.error());
   auto targets = read_targets(a.attainable);
   if (!targets.ok()) return fail(targets.error());
+  targets->say_unknown(settings.catalog, "--attainable", settings.notes);
+  for (const std::string& note : settings.notes) env.err << error_line("waste", note);
   const auto window = window_of(a.report, env);
   if (window && window->end <= window->start) return fail({base::ErrorCode::kInvalid, "the window ends before it starts"});
   settings.fleet.integrate.window = window;

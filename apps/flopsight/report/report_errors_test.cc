@@ -118,6 +118,8 @@ TEST(ReportErrors, broken_prices) {
   expect_refused(with_file("--prices", "{\"x\": 1"), {"settings"});
   expect_refused(with_file("--prices", "model,usd_per_gpu_hour\nx,1\ny,2\nx,3\n"), {"line 4", "another usd_per_gpu_hour", "\"x\""});
   expect_refused(with_file("--prices", "model,team,usd_per_gpu_hour\nx,,1\nx,a,2\nx,a,3\n"), {"line 4", "\"a\""});
+  expect_refused(with_file("--prices", "{\"x\":1,\"y\":2,\"x\":3}"), {"\"x\"", "twice"});
+  expect_refused(with_file("--prices", "{\"teams\":{\"a\":{\"x\":1,\"x\":1}}}"), {"\"x\"", "twice"});
 }
 
 TEST(ReportErrors, broken_jobs) {

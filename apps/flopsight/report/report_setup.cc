@@ -24,6 +24,7 @@ base::Status read_settings(const ReportArguments& a, ReportSettings& settings) {
   }
   if (!a.prices_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(settings.prices, parse_file(a.prices_path, analysis::Prices::parse));
+    settings.prices.say_unknown(settings.catalog, settings.notes);
   }
   if (!a.training_metrics_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(settings.metrics, parse_file(a.training_metrics_path, training_logs::ExportedMetrics::parse));

@@ -21,6 +21,7 @@ struct ReportSettings {
   catalog::DeviceCatalog catalog;
   jobs::JobTable jobs;
   analysis::Prices prices;
+  std::vector<std::string> notes;  // what looks like a mistake of files that are read all the same; a line each
   net::HttpOptions http;
   rollups::FleetOptions fleet;
   training_logs::ExportedMetrics metrics = training_logs::ExportedMetrics::builtin();  // in which trainers report their speed

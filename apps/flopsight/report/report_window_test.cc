@@ -1,4 +1,5 @@
 // Time, money and shape: windows, intervals, prices, groupings, reference clocks, CSV.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +10,9 @@ namespace flopsight::app {
 namespace {
 
 using namespace test;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 void expect_adds_up(const Value& summary, const std::string& where) {
   const double allocated = number(summary, "gpu_hours_allocated");
@@ -139,6 +143,15 @@ TEST(ReportWindow, one_lost_scrape_is_held_over_and_a_longer_hole_is_a_gap) {
                           {"1830", "1830", "1830", "-", "-", "-", "-", "1830"});
   EXPECT_NEAR(number(four, "fleet.coverage_ratio"), 0.5, 1e-12);
   EXPECT_NEAR(number(four, "fleet.ofu_ratio"), 0.5, 1e-12) << "a gap is not idle time";
+}
+
+TEST(ReportWindow, a_price_of_no_model_is_said_and_costs_nobody_the_others) {
+  const std::string scrape = series(kTensor, h100("GPU-a", "n1", "0"), 900, times(4, "0.5")) + series(kClock, h100("GPU-a", "n1", "0"), 900, times(4, "1830"));
+  const auto with = [&](const std::string& prices) { return run_report_on({{scrape}, {"--prices", "@p", "--format", "json"}, {{"p", prices}}}).err; };
+  EXPECT_THAT(with(R"({"H100": 2, "L40s": 1, "*": 3})"), AllOf(HasSubstr("prices: H100: not in the catalogue, which has "), HasSubstr("H100-SXM5-80GB"),
+                                                              HasSubstr("prices: L40s: not in the catalogue, which has L40S"), Not(HasSubstr("*:"))));
+  EXPECT_THAT(with("model,team,usd_per_gpu_hour\nh100-sxm5-80gb,,2\nH100-SXM5-80GB,x,2\n"), HasSubstr("h100-sxm5-80gb: not in the catalogue, which has H100-SXM5-80GB;"));
+  EXPECT_EQ(with("model,usd_per_gpu_hour\nH100-SXM5-80GB,2\nNVIDIA L40S,1\nNVIDIA-H100-80GB-HBM3,2\n*,1\n"), "");
 }
 
 TEST(ReportWindow, prices_are_used_exactly_and_only_where_they_are_known) {

@@ -49,7 +49,7 @@ struct Loaded {
   training_logs::ExportedMetrics metrics = training_logs::ExportedMetrics::builtin();
   std::shared_ptr<const std::vector<base::Regex>> known_wrong;  // jobs whose own MFU is known to be wrong
   std::shared_ptr<const JobModels> models;
-  std::vector<std::string> model_mistakes;  // a line each
+  std::vector<std::string> model_mistakes, notes;  // a line each; notes are of what may be meant
 };
 
 Result<std::string> text_of(const std::string& path) {
@@ -109,6 +109,8 @@ Result<Loaded> load(const std::string& path, const std::vector<Setting>& flags) 
   }
   FLOPSIGHT_RETURN_IF_ERROR(parse_file_if(c.prices, analysis::Prices::parse, loaded.prices));
   FLOPSIGHT_RETURN_IF_ERROR(parse_file_if(c.attainable, analysis::parse_targets, loaded.targets));
+  loaded.prices.say_unknown(*loaded.catalog, loaded.notes);
+  loaded.targets.say_unknown(*loaded.catalog, "attainable", loaded.notes);
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string web, text_of(c.web_config));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string tokens, text_of(c.tokens_file));
   FLOPSIGHT_ASSIGN_OR_RETURN(Access access, Access::parse(c.web_config, web, c.tokens_file, tokens));
@@ -184,6 +186,7 @@ void say(const Env& env, std::string_view line) {
   const std::scoped_lock lock(mutex);
   env.err << units::to_rfc3339(env.now()) << " " << base::printable(line, 2'000) << "\n" << std::flush;
 }
+void say(const Env& env, const std::vector<std::string>& lines) { for (const std::string& line : lines) say(env, line); }
 
 int fail(const base::Error& error, const Env& env) {
   return fail(env, "serve", error);
@@ -211,7 +214,7 @@ class Service {
     jobs_->use_clock(env_.now);
     late_ = std::make_unique<LateJobs>(*jobs_);
     if (!jobs_->book().damage().empty()) say(env_, jobs_->book().damage());
-    for (const std::string& mistake : loaded_.model_mistakes) say(env_, mistake);
+    for (const auto& lines : {loaded_.model_mistakes, loaded_.notes}) say(env_, lines);
     FLOPSIGHT_RETURN_IF_ERROR(read_jobs_file());
     attribute(env_.now());
     routes_ = std::make_unique<Routes>(
@@ -420,7 +423,7 @@ class Service {
     loaded_.grouping = loaded->grouping;
     loaded_.families = loaded->families;
     loaded_.known_wrong = loaded->known_wrong;
-    for (const std::string& mistake : loaded->model_mistakes) say(env_, mistake);
+    for (const auto& lines : {loaded->model_mistakes, loaded->notes}) say(env_, lines);
     // A file that cannot be read at all changes nothing.
     if (loaded->models != nullptr || loaded->config.models.empty()) loaded_.models = loaded->models;
     if (const base::Status jobs = read_jobs_file(); !jobs.ok()) say(env_, "jobs file not read: " + jobs.error().message);
@@ -488,6 +491,7 @@ int run_check_config(const CheckConfigArguments& arguments, const Env& env) {
   const Result<Loaded> loaded = load(arguments.config_path, {});
   if (!loaded.ok()) return fail(env, "check-config", loaded.error());
   for (const std::string& mistake : loaded->model_mistakes) fail(env, "check-config", mistake);
+  for (const std::string& note : loaded->notes) fail(env, "check-config", note);
   if (!loaded->model_mistakes.empty()) return kExitUsage;
   env.out << base::printable(arguments.config_path) << ": ok\n";
   return kExitDone;

@@ -261,5 +261,15 @@ TEST(CheckConfig, says_ok_or_where_it_is_wrong) {
   }
 }
 
+TEST(CheckConfig, says_which_prices_and_targets_are_of_no_model_and_is_ok) {
+  const test::TempFolder folder;
+  const std::string yaml = "prices: " + folder.write("prices", R"({"H100": 2, "H100-SXM5-80GB": 2})") + "\nattainable: " + folder.write("targets", R"({"a100-sxm4-80gb": 0.5})") + "\n";
+  const auto out = test::run_program({"check-config", folder.write("c.yml", yaml)});
+  EXPECT_EQ(out.exit_code, 0) << out.err;
+  EXPECT_THAT(out.err, HasSubstr("prices: H100: not in the catalogue"));
+  EXPECT_THAT(out.err, HasSubstr("attainable: a100-sxm4-80gb: not in the catalogue, which has A100-SXM4-80GB"));
+  EXPECT_EQ(std::count(out.err.begin(), out.err.end(), '\n'), 2) << out.err;
+}
+
 }  // namespace
 }  // namespace flopsight::app
