@@ -370,6 +370,16 @@ def check_links(tree: Tree) -> Findings:
                 yield Finding(path, line_of(text, match.start()), f"'{match[1]}' is not in the tree")
 
 
+def check_tables(tree: Tree) -> Findings:
+    """A blank line ends a table: rows after it are shown as text with bars in it."""
+    for path in tree.named(".md"):
+        lines = re.sub(r"^```.*?^```", lambda match: "\n" * match[0].count("\n"), tree.text(path), flags=re.M | re.S).split("\n")
+        for i, line in enumerate(lines):
+            begins = line.startswith("|") and (i == 0 or not lines[i - 1].startswith("|"))
+            if begins and not re.fullmatch(r"\|[ :|-]+", "".join(lines[i + 1:i + 2])):
+                yield Finding(path, i + 1, "a row of no table: expected a head and a rule above it")
+
+
 # --- lengths and ratchets ----------------------------------------------------------------------------
 
 

@@ -145,6 +145,9 @@ SAMPLES = {
         [{"README.md": "see `docs/gone.md`\n"}, {"README.md": "see `src/gone/`\n"},
          {"README.md": "[x](nowhere.md)\n"}, {"docs/a.md": "[x](../docs/b.md)\n"},
          {"docs/a.md": "[x](../../README.md)\n", "README.md": ""}]),
+    "tables": (
+        [{"docs/a.md": "| a | b |\n| --- | :-: |\n| 1 | 2 |\n\n```\n| x\n```\n"}],
+        [{"docs/a.md": "| a |\n| --- |\n\n| 1 |\n"}, {"docs/a.md": "| a |"}]),
     "lengths": (
         [{"src/wire/a.cc": "int a;\n" * 500},
          {"src/wire/a.cc": LONG, tidy.EXCEPTIONS: "src/wire/a.cc:f 80 a table\n"},
