@@ -31,7 +31,7 @@ std::string short_name(std::string_view text) {
 std::string gpu_count(std::uint64_t count, bool is_told) { return std::to_string(count) + (is_told ? " told" : ""); }
 
 std::string number(double value, const char* format) {
-  char text[64];
+  char text[400];  // a double has up to 309 digits before its point
   std::snprintf(text, sizeof text, format, value);
   return text;
 }

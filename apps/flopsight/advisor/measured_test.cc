@@ -117,6 +117,14 @@ TEST(TuneVerify, what_is_no_number_is_refused_before_anything_is_written) {
   }
 }
 
+TEST(TuneVerify, a_very_long_gain_keeps_its_sign_and_unit) {
+  const TempFolder folder;
+  const Answer answer = run_program({"tune", "verify", "--record", folder.path() + "/r.jsonl", "--change", "x", "--before-tokens-per-second", "1e-9", "--after-tokens-per-second", "1e15"});
+  ASSERT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_NE(answer.out.find("obtained   +100000000000000"), std::string::npos) << answer.out;
+  EXPECT_NE(answer.out.find(".0 %, by "), std::string::npos) << answer.out;
+}
+
 TEST(TuneVerify, a_line_that_was_cut_is_said_and_the_next_begins_on_its_own) {
   const TempFolder folder;
   const auto verify = [&](const std::string& record) {

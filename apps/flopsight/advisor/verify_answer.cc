@@ -1,7 +1,6 @@
 #include "advisor/verify_answer.h"
 
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -21,9 +20,7 @@ using base::ErrorCode;
 using tuning::GainRecord;
 
 std::string percent(double ratio) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.1f %%", 100 * ratio);
-  return text;
+  return text_table::number(100 * ratio, "%+.1f %%");
 }
 
 std::string run_text(const MeasuredJob& job) { return job.job + " " + units::to_rfc3339(job.window.start) + " to " + units::to_rfc3339(job.window.end); }
