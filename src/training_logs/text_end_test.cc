@@ -41,7 +41,7 @@ TEST(TextEnd, the_last_cell_of_a_table_may_be_cut) {
   const Reported got = read_log("step,device/tokens_per_sec,device/mfu\n1,7000,0.41\n2,7000,0.4");
   ASSERT_EQ(got.steps.size(), 2U);
   EXPECT_FALSE(got.steps[1].mfu_ratio);
-  EXPECT_DOUBLE_EQ(*got.steps[1].tokens_per_second, 7000);
+  EXPECT_EQ(got.steps[1].tokens_per_second_per_gpu, 7000);
 }
 
 TEST(TextEnd, a_text_of_carriage_returns_alone_is_one_line) {

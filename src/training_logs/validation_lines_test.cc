@@ -45,7 +45,7 @@ TEST(ValidationLines, a_word_elsewhere_in_a_line_of_training_does_not_matter) {
 TEST(ValidationLines, columns_of_an_evaluation_are_no_figures) {
   const Reported got = read_log("step,train/device/tokens_per_sec,val/device/tokens_per_sec,eval_full/device/mfu\n10,7000,21000,0.9\n");
   ASSERT_EQ(got.steps.size(), 1U);
-  EXPECT_DOUBLE_EQ(*got.steps[0].tokens_per_second, 7000);
+  EXPECT_EQ(got.steps[0].tokens_per_second_per_gpu, 7000);
   EXPECT_FALSE(got.steps[0].mfu_ratio);
 }
 
