@@ -6,6 +6,7 @@
 #include "audit/audit.h"
 #include "audit/hypothesis.h"
 #include "audit/mistakes.h"
+#include "base/text.h"
 #include "flops/conventions.h"
 
 namespace flopsight::audit {
@@ -150,12 +151,6 @@ std::vector<Figure> figures(const Run& run, double right) {
   return list;
 }
 
-std::string joined(const std::vector<std::string>& ids) {
-  std::string text;
-  for (const std::string& id : ids) text += (text.empty() ? "" : "+") + id;
-  return text;
-}
-
 }  // namespace
 
 std::string convention_names(const Hypothesis& hypothesis, std::size_t most) {
@@ -175,7 +170,7 @@ std::vector<Hypothesis> convention_hypotheses(const Run& run) {
     const std::vector<Part> parts = parts_of(*figure.convention, figure.flops_per_token, run, right);
     Hypothesis h;
     h.ids = ids_of(parts, figure.flops_per_token - right, right);
-    h.id = joined(h.ids);
+    h.id = base::joined(h.ids, "+");
     h.ratio = figure.flops_per_token / right;
     h.source = figure.convention->source;
     h.conventions = std::move(figure.names);

@@ -1,7 +1,7 @@
 #pragma once
 // Numbers by the hash of a name (hash.h), in as little memory as lookups of a hundred million a minute allow: 16 bytes an entry, four fifths of them
 // used at most, where the usual tables of pairs take 40 to 80. Of the 128 bits 96 are kept: with ten million names two of them are alike at odds
-// below 1 in 10^14. Nothing is taken out. Threads: values.
+// below 1 in 10^14. Numbers are below 2^32 - 1. Nothing is taken out. Threads: values.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,6 @@ namespace flopsight::base {
 
 class HashNumbers {
  public:
-  static constexpr std::uint32_t kNumberMax = UINT32_MAX - 1;
-
   std::optional<std::uint32_t> find(const Hash128& hash) const {
     if (entries_.empty()) return std::nullopt;
     const Entry& entry = entries_[place(hash)];

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/json_keys.h"
 
 namespace {
 
@@ -59,6 +60,8 @@ void check_value(const json::Value& value) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto repeated = json::repeated_key(text);
+  if (repeated) FLOPSIGHT_CHECK(!repeated->empty());
   const auto value = json::parse(text);
   if (!value.ok()) {
     FLOPSIGHT_CHECK(!value.error().message.empty());
@@ -68,6 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_value(*value);
   for (const int indent : {0, 2}) {
     const std::string written = json::dump(*value, indent);
+    FLOPSIGHT_CHECK(!json::repeated_key(written));
     const auto again = json::parse(written);
     FLOPSIGHT_CHECK(again.ok());
     FLOPSIGHT_CHECK(same(*value, *again));

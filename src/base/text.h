@@ -35,6 +35,16 @@ inline std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+// The parts one after another, with `between` between them; nothing before the first that is not empty.
+inline std::string joined(const std::vector<std::string>& parts, std::string_view between) {
+  std::string out;
+  for (const std::string& part : parts) {
+    if (!out.empty()) out += between;
+    out += part;
+  }
+  return out;
+}
+
 // The whole text as a finite number, or nothing. No leading '+', no spaces, no hexadecimal.
 inline std::optional<double> parse_number(std::string_view text) {
   double value = 0;

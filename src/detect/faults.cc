@@ -57,11 +57,9 @@ bool is_busy(const MinutePoint& point) { return point.clock_hertz && point.sm_ra
 }  // namespace
 
 void FaultDetector::count(State& state, std::size_t condition, bool shows, const MinutePoint& point, double lost) {
-  if (!state.conditions) {
-    if (!shows) return;
-    state.conditions = std::make_unique<Conditions>();
-  }
-  Condition& it = (*state.conditions)[condition];
+  Condition* const counter = state.conditions.of(condition, shows);
+  if (counter == nullptr) return;
+  Condition& it = *counter;
   const std::uint8_t limit = kRows[condition].minutes;
   if (shows) {
     if (it.count == 0) it.first = point.start.unix_milliseconds;
@@ -78,12 +76,6 @@ void FaultDetector::count(State& state, std::size_t condition, bool shows, const
   }
   if (it.count > 0) --it.count;
   if (it.count == 0 || (it.open && it.count <= kCountEnd)) it = Condition{};
-}
-
-void FaultDetector::forget_what_is_over(State& state) {
-  if (!state.conditions) return;
-  const bool any = std::any_of(state.conditions->begin(), state.conditions->end(), [](const Condition& it) { return it.count > 0; });
-  if (!any) state.conditions.reset();
 }
 
 void FaultDetector::see_work(State& state, const MinutePoint& point) {
@@ -123,12 +115,12 @@ void FaultDetector::add(std::span<const GpuMinute> gpus) {
     state.seen = true;
     state.host = gpu.host;
     see(state, gpu.point);
-    forget_what_is_over(state);
+    state.conditions.forget_where_all_are_over();
   }
 }
 
 Finding FaultDetector::describe(const State& state, std::size_t condition) const {
-  const Condition& it = (*state.conditions)[condition];
+  const Condition& it = state.conditions.at(condition);
   Finding out;
   out.kind = kRows[condition].kind;
   out.severity = info_of(out.kind).severity;
@@ -164,9 +156,10 @@ std::vector<Finding> FaultDetector::findings(const SubjectNames& names) const {
   };
   std::map<std::uint32_t, OnHost> hosts;  // with something the matter
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].conditions) continue;
     for (std::size_t condition = 0; condition < kConditions; ++condition) {
-      if ((*states_[i].conditions)[condition].open) hosts[states_[i].host].open[condition].push_back(i);
+      const Condition* it = states_[i].conditions.find(condition);
+      if (it == nullptr) break;
+      if (it->open) hosts[states_[i].host].open[condition].push_back(i);
     }
   }
   if (hosts.empty()) return {};

@@ -16,14 +16,13 @@
 // finding; a profiler pause is always of a host.
 // Threads: one at a time.
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "detect/peers.h"
+#include "detect/seldom.h"
 
 namespace flopsight::detect {
 
@@ -46,19 +45,17 @@ class FaultDetector {
     float lost_gpu_seconds = 0;
     std::int64_t first = 0, last = 0;
   };
-  using Conditions = std::array<Condition, kConditions>;
   struct State {
     bool seen = false;
     bool measured_ever = false;
     std::uint8_t busy_minutes = 0;  // up to 30
     std::uint32_t host = 0;
     float clock_best_hertz = 0;
-    std::unique_ptr<Conditions> conditions;  // of most GPUs none: nothing is the matter with them
+    Seldom<Condition, kConditions> conditions;
   };
   void see(State& state, const MinutePoint& point);
   void see_work(State& state, const MinutePoint& point);
   static void count(State& state, std::size_t condition, bool shows, const MinutePoint& point, double lost);
-  static void forget_what_is_over(State& state);
   Finding describe(const State& state, std::size_t condition) const;
 
   std::vector<State> states_;  // by number

@@ -79,18 +79,16 @@ void PeerDetector::align(std::span<const GpuMinute> gpus) {
     if (at < states_.size() && states_[at].gpu == gpu.gpu) {
       next.push_back(std::move(states_[at]));
     } else {
-      next.push_back(State{gpu.gpu, gpu.host, nullptr});
+      next.push_back(State{gpu.gpu, gpu.host, {}});
     }
   }
   states_ = std::move(next);
 }
 
 void PeerDetector::count(State& state, std::size_t which, bool shows, double value, double median, units::Instant minute, double lost) {
-  if (!state.signs) {
-    if (!shows) return;
-    state.signs = std::make_unique<Signs>();
-  }
-  Sign& sign = (*state.signs)[which];
+  Sign* const counter = state.signs.of(which, shows);
+  if (counter == nullptr) return;
+  Sign& sign = *counter;
   if (shows) {
     if (sign.count == 0) {
       sign.first = minute.unix_milliseconds;
@@ -108,12 +106,6 @@ void PeerDetector::count(State& state, std::size_t which, bool shows, double val
   if (sign.count > kCountEnd) return;
   // What never became a finding begins anew only at nothing; what was one ends here.
   if (sign.open) sign = Sign{};
-}
-
-void PeerDetector::forget_what_is_over(State& state) {
-  if (!state.signs) return;
-  const bool any = std::any_of(state.signs->begin(), state.signs->end(), [](const Sign& sign) { return sign.count > 0; });
-  if (!any) state.signs.reset();
 }
 
 void PeerDetector::see(State& state, const MinutePoint& point, const std::array<Bounds, 5>& bounds, double job_seconds) {
@@ -155,7 +147,7 @@ void PeerDetector::add(std::span<const GpuMinute> gpus) {
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     if (!compared(gpus[i])) continue;
     see(states_[i], gpus[i].point, bounds, job_seconds);
-    forget_what_is_over(states_[i]);
+    states_[i].signs.forget_where_all_are_over();
   }
 }
 
@@ -194,8 +186,9 @@ std::vector<Finding> PeerDetector::findings(const std::string& job, const Subjec
   for (const State& state : states_) {
     OnHost& host = hosts[state.host];
     ++host.gpus;
-    for (std::size_t sign = 0; state.signs && sign < kSigns; ++sign) {
-      if ((*state.signs)[sign].open) host.open[sign].push_back(&state);
+    for (std::size_t sign = 0; sign < kSigns; ++sign) {
+      const Sign* shown = state.signs.find(sign);
+      if (shown != nullptr && shown->open) host.open[sign].push_back(&state);
     }
   }
   std::vector<Finding> out;
@@ -204,13 +197,13 @@ std::vector<Finding> PeerDetector::findings(const std::string& job, const Subjec
       const std::vector<const State*>& open = entry.second.open[sign];
       const bool as_host = open.size() >= 2 && 2 * open.size() >= entry.second.gpus;
       for (const State* state : open) {
-        Finding finding = describe(sign, (*state->signs)[sign]);
+        Finding finding = describe(sign, state->signs.at(sign));
         finding.job = job;
         finding.host = names.hosts[entry.first];
         if (as_host) {
           finding.evidence.push_back({"gpu_count", static_cast<double>(open.size())});
           finding.text = std::to_string(open.size()) + " GPUs of the host; of one of them: " + finding.text;
-          for (const State* each : open) finding.first = std::min(finding.first, units::Instant{(*each->signs)[sign].first});
+          for (const State* each : open) finding.first = std::min(finding.first, units::Instant{each->signs.at(sign).first});
           out.push_back(std::move(finding));
           break;
         }

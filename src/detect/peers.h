@@ -17,12 +17,12 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "detect/finding.h"
+#include "detect/seldom.h"
 #include "detect/series.h"
 
 namespace flopsight::detect {
@@ -62,11 +62,10 @@ class PeerDetector {
     std::int64_t first = 0, last = 0;
     float lost_gpu_seconds = 0;
   };
-  using Signs = std::array<Sign, kSigns>;
   struct State {
     std::uint32_t gpu = 0;
     std::uint32_t host = 0;
-    std::unique_ptr<Signs> signs;  // of most GPUs none: they are like the others
+    Seldom<Sign, kSigns> signs;
   };
   struct Bounds {
     double value = 0;  // median of the GPUs
@@ -75,7 +74,6 @@ class PeerDetector {
   };
   void align(std::span<const GpuMinute> gpus);
   static void count(State& state, std::size_t which, bool shows, double value, double median, units::Instant minute, double lost);
-  static void forget_what_is_over(State& state);
   void see(State& state, const MinutePoint& point, const std::array<Bounds, 5>& bounds, double job_seconds);
   std::array<Bounds, 5> bounds_of(std::span<const GpuMinute> gpus);
   Finding describe(std::size_t sign, const Sign& shown) const;

@@ -22,7 +22,6 @@ class IdentityTable {
   void replace(std::size_t number, const samples::GpuIdentity& identity);
   samples::GpuIdentity at(std::size_t number) const;
 
-  std::size_t size() const { return starts_.size(); }
   std::size_t memory_bytes() const { return bytes_.capacity() + starts_.capacity() * sizeof(std::uint32_t); }
 
  private:

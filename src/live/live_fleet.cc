@@ -92,11 +92,7 @@ void LiveFleet::learn(Gpu& gpu, const samples::GpuIdentity& seen) {
   samples::GpuIdentity known = identity_of(gpu);
   if (known.model_raw.empty() && !seen.model_raw.empty()) gpu.kind = 0;
   fill(known.uuid, seen.uuid);
-  fill(known.mig_profile, seen.mig_profile);
-  fill(known.host, seen.host);
-  fill(known.index, seen.index);
-  fill(known.pci_bus_id, seen.pci_bus_id);
-  fill(known.model_raw, seen.model_raw);
+  samples::fill_attributes(known, seen);
   if (!seen.driver_version.empty()) known.driver_version = seen.driver_version;
   identities_.replace(static_cast<std::size_t>(&gpu - gpus_.data()), known);
   gpu.has_uuid = !known.uuid.empty();

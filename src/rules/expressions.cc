@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.h"
 #include "rules/expressions_internal.h"
 
 namespace flopsight::rules {
@@ -15,15 +16,6 @@ bool is_usable(const catalog::MetricAlias& alias) {
 }
 
 }  // namespace
-
-std::string joined(const std::vector<std::string>& parts, std::string_view between) {
-  std::string out;
-  for (const std::string& part : parts) {
-    if (!out.empty()) out += between;
-    out += part;
-  }
-  return out;
-}
 
 Labels::Labels(const Options& options) : gpu(options.gpu_label) {
   const auto first = [&](std::string_view field, const char* otherwise) {
@@ -54,11 +46,11 @@ std::string quantity(const Options& options, catalog::Metric metric, const std::
   std::vector<std::string> terms;
   for (auto& [scale, names] : by_scale) {
     std::sort(names.begin(), names.end());
-    std::string term = sources::held_in_range(aggregation, {metric, joined(names, "|"), scale}, reading);
+    std::string term = sources::held_in_range(aggregation, {metric, base::joined(names, "|"), scale}, reading);
     if (scale != 1) term += " * " + sources::promql_number(scale);
     terms.push_back(std::move(term));
   }
-  return joined(terms, "\nor\n");
+  return base::joined(terms, "\nor\n");
 }
 
 std::string all_names(const std::vector<catalog::Metric>& metrics) {
@@ -68,7 +60,7 @@ std::string all_names(const std::vector<catalog::Metric>& metrics) {
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  return joined(names, "|");
+  return base::joined(names, "|");
 }
 
 std::string duration(units::Seconds length) {

@@ -11,7 +11,6 @@
 
 namespace flopsight::rules {
 
-std::string joined(const std::vector<std::string>& parts, std::string_view between);
 
 struct Labels {
   explicit Labels(const Options& options);

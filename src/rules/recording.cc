@@ -59,12 +59,12 @@ class Recording {
     }
     std::vector<std::string> terms;
     for (const auto& [value, names] : models) {
-      terms.push_back("max by (" + l_.gpu + ") (gpu:flopsight_model:info{flopsight_model=~" + sources::promql_quoted(joined(names, "|")) + "}) * " +
+      terms.push_back("max by (" + l_.gpu + ") (gpu:flopsight_model:info{flopsight_model=~" + sources::promql_quoted(base::joined(names, "|")) + "}) * " +
                       sources::promql_number(value));
     }
     // Two models for one GPU contradict each other: then it has none.
     if (terms.empty()) return {};
-    return "(\n" + joined(terms, "\nor\n") + "\n)\nunless on(" + l_.gpu + ") (count by (" + l_.gpu + ") (gpu:flopsight_model:info) > 1)";
+    return "(\n" + base::joined(terms, "\nor\n") + "\n)\nunless on(" + l_.gpu + ") (count by (" + l_.gpu + ") (gpu:flopsight_model:info) > 1)";
   }
 
   void add_clocks() {
@@ -124,7 +124,7 @@ class Recording {
       if (!is_wanted) names.erase(replica);
     }
     const std::vector<std::string> list(names.begin(), names.end());
-    std::string host = sources::held("group by (" + joined(list, ", ") + ")", all_names({Metric::kSmClock, Metric::kTensorActive}), reading_of(options_));
+    std::string host = sources::held("group by (" + base::joined(list, ", ") + ")", all_names({Metric::kSmClock, Metric::kTensorActive}), reading_of(options_));
     const auto hosts = options_.labels.names_of("host");
     for (auto name = hosts.rbegin(); name != hosts.rend(); ++name) {
       if (names.count(*name) == 0) continue;
@@ -138,7 +138,7 @@ class Recording {
     std::vector<std::string> not_before;
     for (const jobs::HolderRule& rule : options_.labels.holders()) add_holder(rule, not_before);
     add("gpu:flopsight_holder:info",
-        "group by (" + l_.unit + ", " + l_.profile + group_labels() + ") (gpu:flopsight_labels:info{" + joined(not_before, ", ") +
+        "group by (" + l_.unit + ", " + l_.profile + group_labels() + ") (gpu:flopsight_labels:info{" + base::joined(not_before, ", ") +
             "})\nunless on(" + l_.unit + ") gpu:flopsight_holder:info{flopsight_job!=\"\"}",
         "GPUs that no job holds have no flopsight_job.", {{"attributed_by", "nothing"}});
   }
@@ -158,7 +158,7 @@ class Recording {
       for (std::size_t i = 1; i < pieces.size(); ++i) pattern += ".*" + pieces[i];
       patterns.push_back(std::move(pattern));
     }
-    return joined(patterns, "|");
+    return base::joined(patterns, "|");
   }
 
   // The first rule of the list whose job label is there wins, as in a report: each asks for what none before it took.
@@ -167,7 +167,7 @@ class Recording {
     std::vector<std::string> matchers = not_before;
     matchers.push_back(rule.job + "!=\"\"");
     if (rule.is_pod && !exporters.empty()) matchers.push_back(rule.job + "!~" + sources::promql_quoted(exporters));
-    std::string named = "label_replace(gpu:flopsight_labels:info{" + joined(matchers, ", ") + "}, \"flopsight_job\", \"$1\", \"" + rule.job + "\", \"(.+)\")";
+    std::string named = "label_replace(gpu:flopsight_labels:info{" + base::joined(matchers, ", ") + "}, \"flopsight_job\", \"$1\", \"" + rule.job + "\", \"(.+)\")";
     if (!rule.name_space.empty()) named = "label_replace(" + named + ", \"flopsight_namespace\", \"$1\", \"" + rule.name_space + "\", \"(.+)\")";
     add("gpu:flopsight_holder:info", "group by (" + l_.unit + ", " + l_.profile + ", " + l_.job + ") (" + named + ")", {}, {{"attributed_by", rule.rule}});
     not_before.push_back(rule.is_pod && !exporters.empty() ? rule.job + "=~" + sources::promql_quoted("|" + exporters) : rule.job + "=\"\"");
@@ -183,7 +183,7 @@ class Recording {
         if (slices == 5 || slices == 6) continue;  // there are no such profiles
         terms.push_back("(gpu:flopsight_holder:info{" + l_.instance + "!=\"\", " + l_.profile + "=~\"(.*[.])?" + std::to_string(slices) +
                         "g[.].*\"} * " + std::to_string(slices) + " / " + std::to_string(all) + " and on(" + l_.gpu +
-                        ") gpu:flopsight_identity:info{flopsight_model=~" + sources::promql_quoted(joined(names, "|")) + "})");
+                        ") gpu:flopsight_identity:info{flopsight_model=~" + sources::promql_quoted(base::joined(names, "|")) + "})");
       }
     }
     return terms;

@@ -29,6 +29,13 @@ std::string normalized_uuid(std::string_view uuid) {
 
 bool is_instance_uuid(std::string_view uuid) { return uuid.starts_with("MIG-"); }
 
+void fill_attributes(GpuIdentity& known, const GpuIdentity& seen) {
+  for (const auto attribute : {&GpuIdentity::mig_profile, &GpuIdentity::host, &GpuIdentity::index, &GpuIdentity::pci_bus_id, &GpuIdentity::model_raw,
+                               &GpuIdentity::driver_version}) {
+    if ((known.*attribute).empty()) known.*attribute = seen.*attribute;
+  }
+}
+
 std::string whole_gpu_key(const GpuIdentity& gpu) {
   if (!gpu.uuid.empty() && !is_instance_uuid(gpu.uuid)) return "u" + normalized_uuid(gpu.uuid);
   // An index beside nothing but the instance's UUID may count instances.

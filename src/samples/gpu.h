@@ -51,6 +51,8 @@ struct Holder {
 std::string normalized_uuid(std::string_view uuid);
 // Whether it names a MIG instance and not a GPU.
 bool is_instance_uuid(std::string_view uuid);
+// What is said of a GPU beside its identity, where nothing was known yet.
+void fill_attributes(GpuIdentity& known, const GpuIdentity& seen);
 // The same for all instances of one GPU and for that GPU: its UUID, else its host and index. Empty where they do not say which it is.
 std::string whole_gpu_key(const GpuIdentity& gpu);
 // "00000000:53:00.0" and "0000:53:00.0" are one.

@@ -182,14 +182,7 @@ class Reader {
       job.node_count = static_cast<std::uint32_t>(*count);
     }
     draft.allocated_nothing = said(field(kAllocTres)).empty();
-    auto gpus = gpus_of_tres(field(kAllocTres));
-    draft.gpus_unreadable = !gpus.ok();
-    if (gpus.ok()) {
-      draft.gpus = std::move(gpus).value();
-    } else {
-      collector_.problem(draft.where,
-                         "AllocTRES: " + gpus.error().message + "; its GPUs are not known");
-    }
+    collector_.read_gpus(field(kAllocTres), "AllocTRES", draft);
     draft.nodes = std::string(field(kNodeList));
     return collector_.add(std::move(draft));
   }

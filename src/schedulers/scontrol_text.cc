@@ -141,13 +141,7 @@ class Reader {
     }
     const std::string_view tres = record.has("AllocTRES") ? record.get("AllocTRES") : record.get("TRES");
     draft.allocated_nothing = tres.empty();
-    auto gpus = gpus_of_tres(tres);
-    draft.gpus_unreadable = !gpus.ok();
-    if (gpus.ok()) {
-      draft.gpus = std::move(gpus).value();
-    } else {
-      collector_.problem(draft.where, "TRES: " + gpus.error().message + "; its GPUs are not known");
-    }
+    collector_.read_gpus(tres, "TRES", draft);
     add_types(record.get("JOB_GRES"), draft.gpus);
     draft.gpus.has_shares |= names_shares(record.get("JOB_GRES"));
     // -d says "(null)" of a job that was given no resource at all.

@@ -277,13 +277,7 @@ class Reader {
     if (draft.nodes.empty()) draft.nodes = hosts_in(at(value, "job_resources", "nodes"));
     const std::string tres = text_in(at(value, "tres_alloc_str"));
     draft.allocated_nothing = said(tres).empty();
-    auto gpus = gpus_of_tres(tres);
-    draft.gpus_unreadable = !gpus.ok();
-    if (gpus.ok()) {
-      draft.gpus = std::move(gpus).value();
-    } else {
-      collector_.problem(draft.where, "tres_alloc_str: " + gpus.error().message + "; its GPUs are not known");
-    }
+    collector_.read_gpus(tres, "tres_alloc_str", draft);
     for (const std::string_view key : {"tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task"}) {
       draft.gpus.has_shares |= names_shares(text_in(at(value, key)));
     }

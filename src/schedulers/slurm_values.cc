@@ -198,6 +198,16 @@ void Collector::problem(std::string where, std::string what) {
     parsed_.problems.push_back({std::move(where), std::move(what)});
 }
 
+void Collector::read_gpus(std::string_view tres, std::string_view column, Draft& draft) {
+  auto gpus = gpus_of_tres(tres);
+  draft.gpus_unreadable = !gpus.ok();
+  if (gpus.ok()) {
+    draft.gpus = std::move(gpus).value();
+  } else {
+    problem(draft.where, std::string(column) + ": " + gpus.error().message + "; its GPUs are not known");
+  }
+}
+
 base::Status Collector::check_room() const {
   if (parsed_.jobs.size() + parsed_.nodes.size() < options_.jobs_max) return {};
   return Error{ErrorCode::kLimit,

@@ -60,6 +60,8 @@ class Collector {
 
   const SlurmOptions& options() const { return options_; }
   void problem(std::string where, std::string what);
+  // The GPUs of an allocation, which `column` tells; a number of them that cannot be read is a problem, and not 0.
+  void read_gpus(std::string_view tres, std::string_view column, Draft& draft);
   // Errors: kLimit.
   base::Status add(Draft draft);
   base::Status add(Node node);

@@ -127,12 +127,7 @@ Collector::Gpu& Collector::gpu_of(Binding& binding) {
     const samples::GpuIdentity& seen = binding.facts.gpu;
     fill(known.uuid, seen.uuid);
     fill(known.mig_instance, seen.mig_instance);
-    fill(known.mig_profile, seen.mig_profile);
-    fill(known.host, seen.host);
-    fill(known.index, seen.index);
-    fill(known.pci_bus_id, seen.pci_bus_id);
-    fill(known.model_raw, seen.model_raw);
-    fill(known.driver_version, seen.driver_version);
+    samples::fill_attributes(known, seen);
     if (binding.facts.exporter_pod) quality_.add("exporter_pod_ignored", seen.host);
     if (!binding.facts.holder.unallocated()) binding.holder = holders_.intern(binding.facts.holder);
   }

@@ -3,21 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "catalog/metrics.h"
 #include "sources/promql_parts.h"
 #include "sources/pushdown_gather.h"
 
 namespace flopsight::sources {
 namespace {
-
-std::string joined(const std::vector<std::string>& parts, std::string_view between) {
-  std::string out;
-  for (const std::string& part : parts) {
-    if (!out.empty()) out += between;
-    out += part;
-  }
-  return out;
-}
 
 // That this label names no GPU: it is not there, masked, or an index.
 std::string names_none(const std::string& label) {
@@ -26,7 +18,7 @@ std::string names_none(const std::string& label) {
 }
 
 std::string selector(const std::vector<std::string>& metrics, const std::string& match, const std::vector<std::string>& matchers) {
-  std::string out = "{__name__=~\"" + joined(metrics, "|") + "\"";
+  std::string out = "{__name__=~\"" + base::joined(metrics, "|") + "\"";
   if (!match.empty()) out += "," + match;
   for (const std::string& matcher : matchers) out += "," + matcher;
   return out + "}";
@@ -82,7 +74,7 @@ base::Result<GpuList> list_gpus(PrometheusClient& client, const Plan& plan, cons
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  const std::string by = "group by (" + joined(names, ",") + ") (last_over_time(" + selector(plan.gpu_metrics, match, matchers) + "[";
+  const std::string by = "group by (" + base::joined(names, ",") + ") (last_over_time(" + selector(plan.gpu_metrics, match, matchers) + "[";
   GpuList list;
   FLOPSIGHT_RETURN_IF_ERROR(client.query_halved(
       window, [&](const std::string& range) { return by + range + "]))"; },

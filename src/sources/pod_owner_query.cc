@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "sources/pushdown.h"
 
 namespace flopsight::sources {
@@ -75,12 +76,6 @@ class Asking {
   const std::function<void(PrometheusProgress)>& progress_;
 };
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
-  return out;
-}
-
 }  // namespace
 
 base::Status ask_pod_owners(PrometheusClient& client, std::vector<PodName> pods, units::Window window, jobs::OwnerTable& owners,
@@ -98,7 +93,7 @@ base::Status ask_pod_owners(PrometheusClient& client, std::vector<PodName> pods,
   }
   FLOPSIGHT_RETURN_IF_ERROR(asking.ask({"kube_replicaset_owner", "replicaset", kOwnerLabels}, replica_sets));
   FLOPSIGHT_RETURN_IF_ERROR(asking.ask({"kube_job_owner", "job_name", kOwnerLabels}, batch_jobs));
-  return asking.ask({"kube_pod_labels", "pod", joined(owners.wanted_labels())}, names);
+  return asking.ask({"kube_pod_labels", "pod", base::joined(owners.wanted_labels(), ",")}, names);
 }
 
 }  // namespace flopsight::sources

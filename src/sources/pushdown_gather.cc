@@ -17,10 +17,6 @@ jobs::LabelFacts facts_of(const jobs::LabelRules& rules, const std::vector<std::
   return rules.apply(views);
 }
 
-void fill(std::string& into, const std::string& from) {
-  if (into.empty()) into = from;
-}
-
 // From the first to the last of the steps, both included.
 double extent_steps(Instant first, Instant last, Seconds step) { return (last - first) / step + 1; }
 
@@ -38,12 +34,7 @@ void append(PushedSpan& into, const PushedSpan& next, Seconds step) {
   into.tensor_ratio_sum += next.tensor_ratio_sum * kept;
   into.clock_hertz_sum += next.clock_hertz_sum * kept;
   into.last = std::max(*into.last, *next.last);
-  fill(into.gpu.mig_profile, next.gpu.mig_profile);
-  fill(into.gpu.host, next.gpu.host);
-  fill(into.gpu.index, next.gpu.index);
-  fill(into.gpu.pci_bus_id, next.gpu.pci_bus_id);
-  fill(into.gpu.model_raw, next.gpu.model_raw);
-  fill(into.gpu.driver_version, next.gpu.driver_version);
+  samples::fill_attributes(into.gpu, next.gpu);
 }
 
 // Holders of one GPU or instance that were there at the same time: their steps overlap between first and last, by more than a
@@ -89,13 +80,12 @@ PushedGather::PushedGather(const Plan& plan, const jobs::LabelRules& rules) : pl
   for (std::string& name : holder_label_names(plan, rules)) compared_.insert(std::move(name));
 }
 
-PushedGather::Gpu* PushedGather::gpu_of(const wire::ApiSeries& series, std::string& instance) {
+PushedGather::Gpu* PushedGather::gpu_of(const wire::ApiSeries& series) {
   std::string uuid;
   for (const auto& [name, value] : series.labels) {
     if (name == plan_.gpu_label) uuid = facts_of(rules_, {{name, value}}).gpu.uuid;
   }
   if (uuid.empty()) return nullptr;
-  instance = facts_of(rules_, series.labels).gpu.mig_instance;
   Gpu& gpu = gpus_[samples::normalized_uuid(uuid)];
   gpu.names.insert(uuid);
   return &gpu;
@@ -107,33 +97,25 @@ PushedGather::Sums* PushedGather::sums_of(const wire::ApiSeries& series) {
     if (compared_.count(label.first) > 0 && !label.second.empty()) labels.push_back(label);
   }
   std::sort(labels.begin(), labels.end());
-  std::string instance;
-  Gpu* gpu = gpu_of(series, instance);
+  Gpu* gpu = gpu_of(series);
   if (gpu == nullptr) return nullptr;
   const auto [at, is_new] = sums_.try_emplace(std::move(labels));
-  samples::GpuIdentity seen = facts_of(rules_, series.labels).gpu;
+  const jobs::LabelFacts facts = facts_of(rules_, series.labels);
   samples::GpuIdentity& known = at->second.span.gpu;
   if (is_new) {
-    gpu->instances[instance].entries.push_back(&*at);
-    known.mig_instance = instance;
+    gpu->instances[facts.gpu.mig_instance].entries.push_back(&*at);
+    known.mig_instance = facts.gpu.mig_instance;
   }
-  fill(known.mig_profile, seen.mig_profile);
-  fill(known.host, seen.host);
-  fill(known.index, seen.index);
-  fill(known.pci_bus_id, seen.pci_bus_id);
-  fill(known.model_raw, seen.model_raw);
-  fill(known.driver_version, seen.driver_version);
+  samples::fill_attributes(known, facts.gpu);
   return &at->second;
 }
 
 void PushedGather::add_presence(const wire::ApiSeries& series, std::uint64_t steps) {
-  std::string instance;
-  if (Gpu* gpu = gpu_of(series, instance)) gpu->instances[instance].presence_steps += steps;
+  if (Gpu* gpu = gpu_of(series)) gpu->instances[facts_of(rules_, series.labels).gpu.mig_instance].presence_steps += steps;
 }
 
 void PushedGather::add_variance(const wire::ApiSeries& series, double hertz2) {
-  std::string instance;
-  if (Gpu* gpu = gpu_of(series, instance)) {
+  if (Gpu* gpu = gpu_of(series)) {
     gpu->variance_hertz2_sum += hertz2;
     ++gpu->variance_pieces;
   }
@@ -218,7 +200,9 @@ PushdownResult PushedGather::take(jobs::HolderTable& holders, Seconds step, Seco
     GpuNames& names = result.need_raw[uuid];
     names.values = gpu.names;
     for (const auto& [instance, one] : gpu.instances) {
-      for (const Entry* entry : one.entries) fill(names.host, entry->second.span.gpu.host);
+      for (const Entry* entry : one.entries) {
+        if (names.host.empty()) names.host = entry->second.span.gpu.host;
+      }
     }
   }
   return result;

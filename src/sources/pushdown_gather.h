@@ -60,7 +60,7 @@ class PushedGather {
     bool is_divided() const { return !instances.empty() && !instances.rbegin()->first.empty(); }
   };
   // By what names a GPU in this series, and with which MIG instance.
-  Gpu* gpu_of(const wire::ApiSeries& series, std::string& instance);
+  Gpu* gpu_of(const wire::ApiSeries& series);
   static bool says_everything(const Gpu& gpu, units::Seconds step, units::Seconds tolerance);
   // False where labels of one holder were there at once, which sums cannot be told of one GPU.
   bool add_spans(const Gpu& gpu, jobs::HolderTable& holders, units::Seconds step, units::Seconds tolerance,

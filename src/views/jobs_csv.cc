@@ -1,5 +1,6 @@
 #include "base/csv.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "views/jobs_table.h"
 
 namespace flopsight::views {
@@ -27,12 +28,6 @@ class Row {
   bool first_ = true;
 };
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + text;
-  return out;
-}
-
 }  // namespace
 
 std::string jobs_csv(const std::vector<analysis::JobAnswer>& jobs, bool simulated) {
@@ -49,7 +44,7 @@ std::string jobs_csv(const std::vector<analysis::JobAnswer>& jobs, bool simulate
     row.text(job.runs.empty() ? "" : job.runs.back().name);
     row.text(job.runs.empty() ? "" : job.runs.back().state);
     row.text(job.family);
-    row.text(joined(job.models));
+    row.text(base::joined(job.models, ", "));
     row.put(units::to_rfc3339(job.first));
     row.put(units::to_rfc3339(job.last));
     job.gpu_count_unknown ? row.put("") : row.whole(s.gpu_count);

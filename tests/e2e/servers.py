@@ -302,6 +302,20 @@ class VictoriaMetrics(Server):
         ]
 
 
+class OnPrometheus:
+    """For tests that ask the same of each kind of server."""
+
+    def serve(self, history):
+        return Prometheus(history=history)
+
+
+class OnVictoriaMetrics:
+    def serve(self, history):
+        server = VictoriaMetrics()
+        server.load(history)
+        return server
+
+
 class Alertmanager(Server):
     """An Alertmanager that tells `webhook` (a URL) of what fires and ends, within a second, and talks to no other."""
 

@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
 from fleet import CLOCK, SECONDS, START, STEP, TENSOR, Fleet, check_sums, groups_by, report, standard_fleet, window
-from servers import Prometheus, Series, VictoriaMetrics
+from servers import OnPrometheus, OnVictoriaMetrics, Series
 
 GPU = "GPU-00000020-aaaa-bbbb-cccc-000000000000"
 OTHER_GPU = "GPU-00000021-aaaa-bbbb-cccc-000000000000"
@@ -178,16 +178,12 @@ class HistoryOnOneServer:
             self.assertAlmostEqual(answer["fleet"]["ofu_ratio"], 0.4 * 1500 / H100_MHZ, delta=1e-6, msg=route)
 
 
-class PrometheusHistory(HistoryOnOneServer, unittest.TestCase):
-    def serve(self, history):
-        return Prometheus(history=history)
+class PrometheusHistory(OnPrometheus, HistoryOnOneServer, unittest.TestCase):
+    pass
 
 
-class VictoriaMetricsHistory(HistoryOnOneServer, unittest.TestCase):
-    def serve(self, history):
-        server = VictoriaMetrics()
-        server.load(history)
-        return server
+class VictoriaMetricsHistory(OnVictoriaMetrics, HistoryOnOneServer, unittest.TestCase):
+    pass
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
 from fleet import SECONDS, START, Fleet, check_sums, groups_by, quality_codes, report, window
-from servers import Prometheus, Series, VictoriaMetrics
+from servers import OnPrometheus, OnVictoriaMetrics, Series
 
 NAMESPACE = "team-a"
 # Pods, each on a GPU of its own, and what owns them.
@@ -95,16 +95,12 @@ class JobsOnOneServer:
             self.assertTrue(any("reported MFU" in text for text in answer["assumptions"]))
 
 
-class JobsOnPrometheus(JobsOnOneServer, unittest.TestCase):
-    def serve(self, history):
-        return Prometheus(history=history)
+class JobsOnPrometheus(OnPrometheus, JobsOnOneServer, unittest.TestCase):
+    pass
 
 
-class JobsOnVictoriaMetrics(JobsOnOneServer, unittest.TestCase):
-    def serve(self, history):
-        server = VictoriaMetrics()
-        server.load(history)
-        return server
+class JobsOnVictoriaMetrics(OnVictoriaMetrics, JobsOnOneServer, unittest.TestCase):
+    pass
 
 
 if __name__ == "__main__":

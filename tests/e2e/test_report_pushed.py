@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
 from fleet import BLANK, CLOCK, TENSOR, report
-from servers import Prometheus, Series, VictoriaMetrics, prometheus_lines
+from servers import OnPrometheus, OnVictoriaMetrics, Series, prometheus_lines
 
 START = 1_788_220_800  # 2026-09-01T00:00:00Z
 HOUR = 3600
@@ -267,20 +267,12 @@ class PushedOnOneServer:
         self.assertIn("1 GPUs from raw samples", self.pushed_jobs(history))
 
 
-class PrometheusPushed(PushedOnOneServer, unittest.TestCase):
+class PrometheusPushed(OnPrometheus, PushedOnOneServer, unittest.TestCase):
     keeps_nan = True
 
-    def serve(self, history):
-        return Prometheus(history=history)
 
-
-class VictoriaMetricsPushed(PushedOnOneServer, unittest.TestCase):
+class VictoriaMetricsPushed(OnVictoriaMetrics, PushedOnOneServer, unittest.TestCase):
     keeps_nan = False
-
-    def serve(self, history):
-        server = VictoriaMetrics()
-        server.load(history)
-        return server
 
 
 if __name__ == "__main__":
