@@ -130,6 +130,9 @@ class Jobs(unittest.TestCase):
         first = self.runs(self.asked(), job)[0]
         self.slurm.run("scontrol", "requeue", job)
         self.slurm.wait_for_state(job, "PENDING")
+        # Not in the second of the requeue: slurmd takes a credential of that second for the one that was revoked with it.
+        requeued = int(time.time())
+        wait_until(lambda: int(time.time()) > requeued + 1, "later second")
         self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
         self.wait_begun(job, times=2)
         wait_until(lambda: len(self.runs(self.asked(), job)) == 2, "second run in the accounting")
