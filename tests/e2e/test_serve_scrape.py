@@ -16,7 +16,7 @@ from fleet import BINARY
 from servers import Exporter, fetch, wait_until
 
 
-def gpu_text(uuid, job, tensor=0.4, mhz=1500):
+def gpu_text(uuid, job, tensor=0.5, mhz=1464):
     labels = f'gpu="0",UUID="{uuid}",modelName="NVIDIA H100 80GB HBM3",exported_pod="{job}",exported_namespace="a"'
     return (f"DCGM_FI_DEV_SM_CLOCK{{{labels}}} {mhz}\nDCGM_FI_DEV_GPU_TEMP{{{labels}}} 50\n"
             f"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{{{labels}}} {tensor}\n")
@@ -114,7 +114,7 @@ class ScrapedByServe(unittest.TestCase):
 
     def test_targets_come_and_go_and_their_samples_are_in_the_store(self):
         one = self.exporter("GPU-00000041-aaaa-bbbb-cccc-000000000000", "job-one")
-        two = self.exporter("GPU-00000042-aaaa-bbbb-cccc-000000000000", "job-two", tensor=0.8)
+        two = self.exporter("GPU-00000042-aaaa-bbbb-cccc-000000000000", "job-two", tensor=0.75)
         self.write_groups([])
         store = os.path.join(self.folder, "store")
         serve = self.stack.enter_context(Serve(
@@ -142,11 +142,12 @@ class ScrapedByServe(unittest.TestCase):
         self.assertIn(two.url, serve.targets()["by_url"])
         self.assertRegex(serve.targets()["problems"][0], r"gpus\.json.*kept")
 
-        two.text = lambda: gpu_text("GPU-00000042-aaaa-bbbb-cccc-000000000000", "job-two", tensor=0.8)
+        two.text = lambda: gpu_text("GPU-00000042-aaaa-bbbb-cccc-000000000000", "job-two", tensor=0.75)
         wait_until(lambda: self.hours(store).get("job-two"), "a closed slot of the second job", 90)
         self.assertEqual(serve.stop(), 0, serve.log())
         rows = self.hours(store)
-        self.assertAlmostEqual(rows["job-two"], 0.8 * 1500 / 1830, places=4)
+        # A ratio whose every millisecond is kept exactly, so that a slot of which little was measured has it too.
+        self.assertAlmostEqual(rows["job-two"], 0.75 * 1464 / 1830, places=6)
         with sqlite3.connect(os.path.join(store, "flopsight.db")) as db:
             hosts = [row[0] for row in db.execute("SELECT host FROM gpus WHERE uuid LIKE 'GPU-00000042%'")]
         self.assertEqual(hosts, ["from-file-sd"])
