@@ -145,6 +145,7 @@ class ReportBuilder {
   ReportBuilder(HolderOf holder, const ReportOptions& options, samples::QualityLog& quality);
   ~ReportBuilder();
 
+  // Reads its kind, members and spread, and of portions holder, measured and delivered time.
   void see(const rollups::GpuTime& gpu);
   void see_rest(const rollups::GpuTime& rest);
   void add(const rollups::GpuTime& gpu);

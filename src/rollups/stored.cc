@@ -20,6 +20,13 @@ void add_portion(GpuTime& out, std::optional<samples::HolderId> holder, const Ce
   }
 }
 
+void begin_job(GpuTime& entry) {
+  entry.portions.clear();
+  entry.spread = {};
+  entry.holders_at_once_max = 0;
+  entry.is_many = true;
+}
+
 // Between samples, by how many there were; 0 where none were counted.
 double step_of(double allocated_seconds, std::int64_t samples) {
   return samples > 0 ? allocated_seconds / static_cast<double>(samples) : 0;
@@ -58,12 +65,19 @@ GpuTime time_of_job(const GpuTime& model, const StoredPortion& portion, std::vec
 }
 
 void become_job(GpuTime& entry, std::optional<samples::HolderId> holder, const Cell& cell) {
-  entry.portions.clear();
-  entry.spread = {};
-  entry.holders_at_once_max = 0;
-  entry.is_many = true;
+  begin_job(entry);
   add_portion(entry, holder, cell);
   entry.step_seconds = step_of(entry.portions.back().totals.allocated_seconds, cell[CellField::kSampleCount]);
+}
+
+void become_outline(GpuTime& entry, std::optional<samples::HolderId> holder, const Cell& cell) {
+  begin_job(entry);
+  Portion& portion = entry.portions.emplace_back();
+  portion.holder = holder;
+  portion.totals.measured_seconds = static_cast<double>(cell[CellField::kMeasured]) / kMicrosecondsPerSecond;
+  portion.totals.delivered_seconds = static_cast<double>(cell[CellField::kDelivered]) / kMicrosecondsPerSecond;
+  entry.spread = spread_of(cell);
+  entry.step_seconds = 0;
 }
 
 }  // namespace flopsight::rollups

@@ -29,5 +29,7 @@ GpuTime time_of_model(const std::string& model_raw, const FleetOptions& options,
 GpuTime time_of_job(const GpuTime& model, const StoredPortion& portion, std::vector<std::uint32_t> members);
 // The same in place of what `entry`, made of the same model, was before; members are the caller's to set.
 void become_job(GpuTime& entry, std::optional<samples::HolderId> holder, const Cell& cell);
+// Only what says which jobs to show and how far clocks scatter: holder, measured and delivered time, spread of clocks. Everything else is 0.
+void become_outline(GpuTime& entry, std::optional<samples::HolderId> holder, const Cell& cell);
 
 }  // namespace flopsight::rollups
