@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/packed_name.h"
 
 namespace flopsight::base {
 
@@ -22,19 +25,19 @@ T& add_one(std::vector<T>& entries) {
   return entries.emplace_back();
 }
 
-// Names by number, one after another in one piece of memory: a string of its own takes as much again as a UUID. 4 GiB of them at most.
+// Names by number, packed and one after another in one piece of memory: a string of its own takes as much again as a UUID. 4 GiB of them at most.
 class NameList {
  public:
   void push_back(std::string_view name) {
-    make_room(bytes_, bytes_.size() + name.size());
-    bytes_.insert(bytes_.end(), name.begin(), name.end());
+    const std::string packed = packed_name(name);
+    make_room(bytes_, bytes_.size() + packed.size());
+    bytes_.insert(bytes_.end(), packed.begin(), packed.end());
     add_one(ends_) = static_cast<std::uint32_t>(bytes_.size());
   }
   std::size_t size() const { return ends_.size(); }
-  // Valid until the next one is added.
-  std::string_view operator[](std::size_t i) const {
+  std::string operator[](std::size_t i) const {
     const std::size_t start = i == 0 ? 0 : ends_[i - 1];
-    return {bytes_.data() + start, ends_[i] - start};
+    return unpacked_name({bytes_.data() + start, ends_[i] - start});
   }
 
  private:

@@ -34,15 +34,25 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
     key += *field;
     key += '\0';
   }
-  const auto [at, is_new] =
-      ids_.emplace(std::move(key), static_cast<samples::HolderId>(holders_.size()));
-  if (!is_new) return at->second;
-  for (const samples::HolderId id : by_job_[holder.job]) {
-    if (fill_in(holders_[id], holder, changes_)) return at->second = id;
+  const base::Hash128 hash = base::hash128(key);
+  const auto fresh = static_cast<samples::HolderId>(holders_.size());
+  if (const auto known = ids_.find(hash)) return *known;
+  const auto [first, is_new_job] = first_of_job_.emplace(base::hash128(holder.job), fresh);
+  if (!is_new_job) {
+    for (samples::HolderId id = first;; id = next_of_job_[id]) {
+      if (fill_in(holders_[id], holder, changes_)) {
+        ids_.set(hash, id);
+        return id;
+      }
+      if (next_of_job_[id] != id) continue;
+      next_of_job_[id] = fresh;
+      break;
+    }
   }
-  by_job_[holder.job].push_back(at->second);
+  ids_.set(hash, fresh);
   base::add_one(holders_) = holder;
-  return at->second;
+  base::add_one(next_of_job_) = fresh;
+  return fresh;
 }
 
 void HolderTable::complete(samples::HolderId id, const samples::Holder& facts) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash_numbers.h"
 #include "jobs/job_file.h"
 #include "samples/gpu.h"
 
@@ -30,8 +31,9 @@ class HolderTable {
 
  private:
   std::vector<samples::Holder> holders_;
-  std::unordered_map<std::string, samples::HolderId> ids_;  // by all fields
-  std::unordered_map<std::string, std::vector<samples::HolderId>> by_job_;
+  base::HashNumbers ids_;           // by all fields
+  base::HashNumbers first_of_job_;  // by the job's name
+  std::vector<samples::HolderId> next_of_job_;  // of each; its own id where it is the last
   std::uint64_t changes_ = 0;
 };
 

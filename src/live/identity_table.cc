@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/packed_name.h"
 #include "base/room.h"
 
 namespace flopsight::live {
@@ -14,6 +15,10 @@ constexpr std::string GpuIdentity::*kOwn[] = {&GpuIdentity::uuid, &GpuIdentity::
 constexpr std::string GpuIdentity::*kCommon[] = {&GpuIdentity::model_raw, &GpuIdentity::driver_version, &GpuIdentity::mig_profile};
 constexpr std::size_t kNumberBytes = sizeof(std::uint32_t);
 constexpr std::size_t kReplacedBytesMin = 1 << 16;
+
+bool is_packed_uuid(const char* name) { return *name == base::kPackedUuidMark; }
+// With the zero byte at its end, which packed UUIDs do not have: they may contain some.
+std::size_t name_length(const char* name) { return is_packed_uuid(name) ? base::kPackedUuidBytes : std::strlen(name) + 1; }
 
 }  // namespace
 
@@ -41,8 +46,9 @@ std::string IdentityTable::packed(const GpuIdentity& identity) {
   for (const auto name : kOwn) {
     std::string text = identity.*name;
     std::erase(text, '\0');
-    out += text;
-    out.push_back('\0');
+    const std::string packed = base::packed_name(text);
+    out += packed;
+    if (!is_packed_uuid(packed.c_str())) out.push_back('\0');
   }
   return out;
 }
@@ -60,8 +66,9 @@ GpuIdentity IdentityTable::at(std::size_t number) const {
   at += kNumberBytes;
   GpuIdentity identity;
   for (const auto name : kOwn) {
-    identity.*name = at;
-    at += (identity.*name).size() + 1;
+    const std::size_t length = name_length(at);
+    identity.*name = base::unpacked_name(is_packed_uuid(at) ? std::string_view(at, length) : std::string_view(at, length - 1));
+    at += length;
   }
   for (std::size_t i = 0; i < std::size(kCommon); ++i) identity.*kCommon[i] = common_[common][i];
   return identity;
@@ -69,7 +76,7 @@ GpuIdentity IdentityTable::at(std::size_t number) const {
 
 std::size_t IdentityTable::length_at(std::size_t start) const {
   const char* end = bytes_.data() + start + kNumberBytes;
-  for (std::size_t i = 0; i < std::size(kOwn); ++i) end += std::strlen(end) + 1;
+  for (std::size_t i = 0; i < std::size(kOwn); ++i) end += name_length(end);
   return static_cast<std::size_t>(end - bytes_.data()) - start;
 }
 

@@ -32,7 +32,7 @@ class IdentityTable {
   std::size_t length_at(std::size_t start) const;
   void forget_replaced();
 
-  // Of each: the number of what is common, in four bytes, then names that end in a zero byte each; none contains one.
+  // Of each: the number of what is common, in four bytes, then names (base/packed_name.h), each but a packed UUID with a zero byte at its end.
   std::vector<char> bytes_;
   std::vector<std::uint32_t> starts_;
   std::size_t replaced_bytes_ = 0;

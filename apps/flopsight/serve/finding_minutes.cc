@@ -93,8 +93,6 @@ void MinuteReader::learn_jobs(store::Store& store, const AnswerSettings& setting
     jobs_[number].id = id;
     jobs_[number].holder = std::move(holder);
     job_of_id_[cell.job] = number;
-    member_names_.resize(job_of_id_.size());
-    member_names_[cell.job] = {store.holder(cell.job).rule, store.holder(cell.job).job};
     ids_of_job_[number].push_back(cell.job);
   }
 }
@@ -118,7 +116,7 @@ void MinuteReader::add_unseen(Building& building) {
   std::sort(minute.gpus.begin(), minute.gpus.end(), [](const auto& a, const auto& b) { return a.gpu < b.gpu; });
 }
 
-void MinuteReader::add(Building& building, std::span<const GpuCell> cells) {
+void MinuteReader::add(store::Store& store, Building& building, std::span<const GpuCell> cells) {
   FleetMinute& minute = building.minute;
   if (!cells.empty()) minute.start = cells.front().slot_start;
   for (std::size_t i = 0; i < cells.size();) {
@@ -141,7 +139,7 @@ void MinuteReader::add(Building& building, std::span<const GpuCell> cells) {
         gpu.job = job;
         gpu.is_held = true;
         jobs_[job].seen_unix_milliseconds = minute.start.unix_milliseconds;
-        see_member(job, cells[k].job, minute.start);
+        see_member(store, job, cells[k].job, minute.start);
         Building::OfJob& of = building.jobs[job];
         of.cell.merge(cells[k].cell);
         // Pods of one group may share a GPU.
@@ -174,13 +172,14 @@ FleetMinute MinuteReader::finish(Building& building) {
   return minute;
 }
 
-void MinuteReader::see_member(std::uint32_t job, store::JobId id, units::Instant minute) {
+void MinuteReader::see_member(store::Store& store, std::uint32_t job, store::JobId id, units::Instant minute) {
   std::map<store::JobId, Member>& members = jobs_[job].members;
   const auto [at, is_new] = members.try_emplace(id);
   at->second.last = minute;
   if (!is_new) return;
-  at->second.rule = member_names_[id].first;
-  at->second.name = member_names_[id].second;
+  const samples::Holder& holder = store.holder(id);
+  at->second.rule = holder.rule;
+  at->second.name = holder.job;
   at->second.first = minute;
   std::erase_if(members, [&](const auto& member) { return (minute - member.second.last).value > kMemberHours * 3'600.0; });
 }
@@ -238,7 +237,7 @@ Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const A
       std::size_t end = i;
       while (end < cells.size() && cells[end].slot_start == cells[i].slot_start) ++end;
       Building one;
-      add(one, std::span(cells).subspan(i, end - i));
+      add(store, one, std::span(cells).subspan(i, end - i));
       out.push_back(finish(one));
       i = end;
     }
@@ -254,7 +253,7 @@ Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const A
       const auto last = present.begin() + static_cast<std::ptrdiff_t>(std::min(present.size(), i + gpus_at_once_));
       FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> cells,
                                  cells_of({std::nullopt, std::vector<store::GpuId>(first, last)}, {start, start + step}));
-      add(one, cells);
+      add(store, one, cells);
     }
     if (!one.minute.gpus.empty()) out.push_back(finish(one));
   }

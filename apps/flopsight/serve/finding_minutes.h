@@ -120,9 +120,9 @@ class MinuteReader {
     std::map<std::uint32_t, OfJob> jobs;
   };
   // All cells of some GPUs in one minute, by GPU.
-  void add(Building& building, std::span<const store::GpuCell> cells);
+  void add(store::Store& store, Building& building, std::span<const store::GpuCell> cells);
   FleetMinute finish(Building& building);
-  void see_member(std::uint32_t job, store::JobId member, units::Instant minute);
+  void see_member(store::Store& store, std::uint32_t job, store::JobId member, units::Instant minute);
   void add_unseen(Building& building);
 
   JobService* jobs_service_;
@@ -136,7 +136,6 @@ class MinuteReader {
   base::NameList gpu_names_;
   std::vector<std::string> host_names_;
   std::vector<std::optional<std::uint32_t>> gpu_of_id_, job_of_id_;  // by the store's numbers
-  std::vector<std::pair<std::string, std::string>> member_names_;    // the same: label and value
   HolderIndex::Basis basis_;                                         // of job_of_id_
   std::unordered_map<std::uint32_t, std::vector<store::JobId>> ids_of_job_;
 };

@@ -131,11 +131,9 @@ void FindingWatch::forget(std::int64_t now_unix_milliseconds) {
 
 std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const AnswerSettings& settings) {
   std::vector<Sighting> out;
-  gpus_of_job_.clear();
-  gpus_of_host_.clear();
   const std::vector<MinuteReader::Gpu>& all = names_.gpus();
   for (const detect::GpuMinute& gpu : minute.gpus) gpus_of_host_[names_.host_names()[all[gpu.gpu].host]].push_back(gpu.gpu);
-  const detect::SubjectNames subjects{[&](std::uint32_t gpu) { return std::string(names_.gpu_names()[gpu]); }, names_.host_names()};
+  const detect::SubjectNames subjects{[&](std::uint32_t gpu) { return names_.gpu_names()[gpu]; }, names_.host_names()};
   faults_.add(minute.gpus);
   const std::vector<Finding> faults = faults_.findings(subjects);
   const auto take = [&](const Finding& finding) {
@@ -164,6 +162,9 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
     for (const Finding& finding : found) take(finding);
   }
   if (now % kLevelEveryMilliseconds == 0) forget(now);
+  // Of 100,000 GPUs they are megabytes, and needed a second a minute.
+  gpus_of_job_.clear();
+  gpus_of_host_.clear();
   return out;
 }
 

@@ -69,7 +69,7 @@ class FindingWatch {
   detect::FaultDetector faults_;
   std::map<std::uint32_t, Watched> jobs_;
   FamilyLevels families_;
-  // Of the last minute: which GPUs jobs and hosts have.
+  // Of the minute that is looked at: which GPUs jobs and hosts have.
   std::map<std::uint32_t, std::vector<std::uint32_t>> gpus_of_job_;
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> gpus_of_host_;
   std::size_t unwatched_ = 0;
