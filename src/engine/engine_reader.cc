@@ -265,14 +265,15 @@ base::Status EngineReader::load_gpu_names(Window window, const std::string& matc
   return {};
 }
 
-base::Result<JobId> EngineReader::find_job(std::string_view text) {
+base::Result<std::vector<JobId>> EngineReader::find_job(std::string_view text) {
   const Error missing{ErrorCode::kNotFound, "no job with the id " + base::printable(text, 80)};
   const auto named = jobs::parse_job_text(text);
   if (!named) return missing;
   const Instant end = options_.now + units::Seconds(3600);
   FLOPSIGHT_RETURN_IF_ERROR(load_holders({end - options_.history, end}, job_matchers(*named)));
   const auto at = job_ids_.find({named->job, named->name_space});
-  return at == job_ids_.end() ? base::Result<JobId>(missing) : base::Result<JobId>(at->second);
+  if (at == job_ids_.end()) return missing;
+  return std::vector<JobId>{at->second};
 }
 
 // ---- Questions

@@ -37,7 +37,7 @@ class EngineReader : public store::Reader {
 
   const std::string& model_name(store::ModelId id) const override;
   const samples::Holder& holder(store::JobId id) const override;
-  base::Result<store::JobId> find_job(std::string_view text) override;
+  base::Result<std::vector<store::JobId>> find_job(std::string_view text) override;
   base::Result<std::vector<store::JobTotal>> job_totals(units::Window window, std::optional<store::JobId> job) override;
   base::Result<std::vector<store::JobCell>> job_series(store::JobId job, units::Window window, units::Seconds step) override;
   base::Result<std::vector<store::GpuTotal>> gpu_totals(units::Window window, std::optional<store::JobId> job) override;

@@ -43,6 +43,7 @@ EngineStore::EngineStore(store::StoreWithOutbox local, const EngineStoreOptions&
 base::Result<std::unique_ptr<EngineStore>> EngineStore::open(const std::string& folder, const EngineStoreOptions& options) {
   store::SqliteStoreOptions local_options;
   local_options.slot = options.slot;
+  local_options.one_job_a_name = true;
   FLOPSIGHT_ASSIGN_OR_RETURN(store::StoreWithOutbox local, store::open_sqlite_store_with_outbox(folder, local_options));
   std::unique_ptr<EngineStore> store(new EngineStore(std::move(local), options));
   FLOPSIGHT_RETURN_IF_ERROR(store->load());

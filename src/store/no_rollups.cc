@@ -14,7 +14,7 @@ const samples::Holder& NoRollups::holder(JobId) const {
   FLOPSIGHT_CHECK(false);  // it names no job
   return kNobody;
 }
-base::Result<JobId> NoRollups::find_job(std::string_view text) {
+base::Result<std::vector<JobId>> NoRollups::find_job(std::string_view text) {
   return base::Error{base::ErrorCode::kNotFound, "no job with the id " + base::printable(text, 80)};
 }
 base::Result<std::vector<JobTotal>> NoRollups::job_totals(units::Window, std::optional<JobId>) { return std::vector<JobTotal>(); }

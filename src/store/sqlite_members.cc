@@ -32,23 +32,27 @@ std::vector<GpuId> gpus_of_nobody(const std::vector<std::pair<GpuId, units::Wind
 
 }  // namespace
 
-base::Result<JobId> SqliteStore::find_job(std::string_view text) {
+base::Result<std::vector<JobId>> SqliteStore::find_job(std::string_view text) {
   const base::Error missing{base::ErrorCode::kNotFound, "no job with the id " + base::printable(text, 80)};
   const auto named = jobs::parse_job_text(text);
   if (!named) return missing;
-  std::optional<JobId> found;
+  std::vector<JobId> exact, by_name;
+  bool is_ambiguous = false;
   for (JobId id = 1; id <= jobs_.size(); ++id) {
     const samples::Holder& holder = this->holder(id);
     if (holder.job != named->job) continue;
-    if (holder.name_space == named->name_space) return id;
+    if (holder.name_space == named->name_space) exact.push_back(id);
     if (!named->name_space.empty()) continue;
-    if (found) {
-      return base::Error{base::ErrorCode::kInvalid, "several jobs are called " + base::printable(text, 80) + ", such as " +
-                                                        jobs::job_text(this->holder(*found)) + " and " + jobs::job_text(holder)};
-    }
-    found = id;
+    is_ambiguous = is_ambiguous || (!by_name.empty() && this->holder(by_name.front()).name_space != holder.name_space);
+    by_name.push_back(id);
   }
-  return found ? base::Result<JobId>(*found) : base::Result<JobId>(missing);
+  if (!exact.empty()) return exact;
+  if (is_ambiguous) {
+    return base::Error{base::ErrorCode::kInvalid, "several jobs are called " + base::printable(text, 80) + ", such as " +
+                                                      jobs::job_text(holder(by_name.front())) + " and " + jobs::job_text(holder(by_name.back()))};
+  }
+  if (by_name.empty()) return missing;
+  return by_name;
 }
 
 base::Result<std::vector<Member>> SqliteStore::members(units::Window window, std::optional<JobId> job) {
@@ -61,8 +65,14 @@ base::Result<std::vector<Member>> SqliteStore::members(units::Window window, std
     add_rests(seen, window);
     members.push_back({0, {}, gpus_of_nobody(seen, spans, window)});
   }
-  std::stable_sort(spans.begin(), spans.end(), [](const Held& a, const Held& b) { return a.job < b.job; });
-  for (Held& span : spans) {
+  // Numbers are sorted and not spans, which are large; those of one job stay as they came.
+  std::vector<std::pair<JobId, std::uint32_t>> order;
+  order.reserve(spans.size());
+  for (std::size_t i = 0; i < spans.size(); ++i) order.emplace_back(spans[i].job, static_cast<std::uint32_t>(i));
+  std::sort(order.begin(), order.end());
+  members.reserve(1 + order.size());
+  for (const auto& of : order) {
+    Held& span = spans[of.second];
     if (members.back().job != span.job) members.push_back({span.job, {}, {}});
     Member& member = members.back();
     if (member.ever.end.unix_milliseconds == 0 || span.window.start < member.ever.start) member.ever.start = span.window.start;

@@ -14,7 +14,7 @@ CREATE TABLE gpus(
 CREATE TABLE models(id INTEGER PRIMARY KEY, model_raw TEXT NOT NULL UNIQUE);
 CREATE TABLE jobs(
   id INTEGER PRIMARY KEY, job TEXT NOT NULL, namespace TEXT NOT NULL, container TEXT NOT NULL, user TEXT NOT NULL,
-  team TEXT NOT NULL, rule TEXT NOT NULL, gpu_count INTEGER NOT NULL DEFAULT 0, UNIQUE(job, namespace));
+  team TEXT NOT NULL, rule TEXT NOT NULL, gpu_count INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE blocks(
   id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, slot_seconds INTEGER NOT NULL, entity_group INTEGER NOT NULL,
   start_unix_milliseconds INTEGER NOT NULL, end_unix_milliseconds INTEGER NOT NULL, cell_count INTEGER NOT NULL,
@@ -104,6 +104,7 @@ base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds) 
   }
   if (version == 1) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_1(database));
   if (version == 1 || version == 2) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_2(database));
+  if (version >= 1 && version <= 3) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_3(database));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot,
                              number(database, "SELECT value FROM meta WHERE key = 'slot_milliseconds'"));
   if (slot != slot_milliseconds) {

@@ -8,7 +8,7 @@
 
 namespace flopsight::store {
 
-inline constexpr std::int64_t kSchemaVersion = 3;
+inline constexpr std::int64_t kSchemaVersion = 4;
 // Older ones can be read as they are, but not written.
 inline constexpr std::int64_t kReadableVersion = 2;
 
@@ -26,5 +26,6 @@ std::string views();
 // One transaction each; a store that it fails for stays as it was.
 base::Status upgrade_from_1(Database& database);
 base::Status upgrade_from_2(Database& database);
+base::Status upgrade_from_3(Database& database);
 
 }  // namespace flopsight::store

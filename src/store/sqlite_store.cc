@@ -11,7 +11,7 @@
 namespace flopsight::store {
 namespace {
 
-std::string job_key(const samples::Holder& holder) { return holder.job + '\0' + holder.name_space; }
+base::Hash128 job_key(const samples::Holder& holder) { return base::hash128(holder.job + '\0' + holder.name_space); }
 
 void fill(std::string& into, const std::string& from, bool& changed) {
   if (!into.empty() || from.empty()) return;
@@ -88,8 +88,7 @@ base::Status SqliteStore::load() {
     if (jobs.integer(0) != static_cast<std::int64_t>(jobs_.size()) + 1) {
       return base::Error{base::ErrorCode::kCorrupt, path_ + ": jobs are missing from its table"};
     }
-    job_ids_.emplace(job_key(job.holder), static_cast<JobId>(jobs_.size() + 1));
-    base::add_one(jobs_) = std::move(job);
+    add_job(std::move(job));
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement models, database_.prepare("SELECT model_raw FROM models ORDER BY id"));
   for (;;) {
@@ -165,21 +164,35 @@ GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
   return id;
 }
 
+JobId SqliteStore::add_job(Job job) {
+  const auto id = static_cast<JobId>(jobs_.size() + 1);
+  const auto [first, is_new_name] = job_ids_.emplace(job_key(job.holder), id);
+  if (!is_new_name) {
+    JobId last = first;
+    while (next_of_name_[last - 1] != 0) last = next_of_name_[last - 1];
+    next_of_name_[last - 1] = id;
+  }
+  base::add_one(jobs_) = std::move(job);
+  base::add_one(next_of_name_) = 0;
+  return id;
+}
+
 JobId SqliteStore::job(const samples::Holder& holder) {
-  const auto [at, is_new] = job_ids_.emplace(job_key(holder), static_cast<JobId>(jobs_.size() + 1));
-  if (is_new) {
-    base::add_one(jobs_) = {holder, true};
-    return at->second;
+  // One of the name and namespace that had no other user and no other team: what an exporter does not say, another may.
+  const auto differs = [](const std::string& known, const std::string& now) { return !known.empty() && !now.empty() && known != now; };
+  for (JobId id = job_ids_.find(job_key(holder)).value_or(0); id != 0; id = next_of_name_[id - 1]) {
+    Job& known = jobs_[id - 1];
+    if (!options_.one_job_a_name && (differs(known.holder.user, holder.user) || differs(known.holder.team, holder.team))) continue;
+    bool changed = false;
+    fill(known.holder.user, holder.user, changed);
+    fill(known.holder.team, holder.team, changed);
+    if (changed) {
+      known.dirty = true;
+      names_version_ = next_version();
+    }
+    return id;
   }
-  Job& known = jobs_[at->second - 1];
-  bool changed = false;
-  fill(known.holder.user, holder.user, changed);
-  fill(known.holder.team, holder.team, changed);
-  if (changed) {
-    known.dirty = true;
-    names_version_ = next_version();
-  }
-  return at->second;
+  return add_job({holder, true});
 }
 
 std::uint64_t SqliteStore::next_version() {

@@ -82,7 +82,7 @@ class SqliteStore : public Store {
   std::uint32_t log_segment() const override { return log_segment_; }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
 
-  base::Result<JobId> find_job(std::string_view text) override;
+  base::Result<std::vector<JobId>> find_job(std::string_view text) override;
   base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override;
   void make_whole(std::vector<GpuId>& gpus) const override;
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
@@ -115,6 +115,7 @@ class SqliteStore : public Store {
     samples::Holder holder;
     bool dirty = true;
   };
+  JobId add_job(Job job);
   static std::uint64_t next_version();  // never the same twice
   struct Span {
     JobId job = 0;
@@ -207,7 +208,8 @@ class SqliteStore : public Store {
   InstanceIndex instances_;
   std::map<GpuId, samples::GpuIdentity> new_names_;  // to be written
   std::vector<Job> jobs_;
-  std::unordered_map<std::string, JobId> job_ids_;
+  base::HashNumbers job_ids_;         // by job and namespace: the first of them
+  std::vector<JobId> next_of_name_;  // of each job the next with both, of another user or team; 0: none
   std::vector<std::string> models_;
   std::vector<bool> models_dirty_;
   std::unordered_map<std::string, ModelId> model_ids_;

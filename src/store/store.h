@@ -108,9 +108,9 @@ class Reader {
 
   virtual const std::string& model_name(ModelId id) const = 0;
   virtual const samples::Holder& holder(JobId id) const = 0;  // of a job that this reader has named
-  // By jobs::job_text(), also without the namespace where only one job has the name. kNotFound for one that is not there, kInvalid
-  // where several have it.
-  virtual base::Result<JobId> find_job(std::string_view text) = 0;
+  // By jobs::job_text(), also without the namespace where only one namespace has the name: its ids, ascending, one for each user and team
+  // that had it. kNotFound for one that is not there, kInvalid where several namespaces have it.
+  virtual base::Result<std::vector<JobId>> find_job(std::string_view text) = 0;
 
   // All jobs, "nobody" included, or one; the models of a job follow each other.
   virtual base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) = 0;
@@ -227,6 +227,8 @@ class Outbox {
 struct SqliteStoreOptions {
   units::Seconds slot{60};
   bool read_only = false;
+  // Whatever users and teams it had: for an engine, whose series tell jobs apart by name and namespace.
+  bool one_job_a_name = false;
 };
 
 // Opens or makes FOLDER/flopsight.db. A file that is no database, or whose pages are damaged, is put aside as

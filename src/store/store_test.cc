@@ -136,6 +136,39 @@ TEST_F(StoreTest, numbers_of_jobs_are_good_until_a_name_changes_or_the_store_is_
   EXPECT_NE(store_->names_version(), version);
 }
 
+TEST_F(StoreTest, one_name_of_several_users_or_teams_is_a_job_of_each) {
+  const auto job_of = [&](const std::string& user, const std::string& team) {
+    samples::Holder holder;
+    holder.job = "train";
+    holder.name_space = "ns";
+    holder.user = user;
+    holder.team = team;
+    return store_->job(holder);
+  };
+  ASSERT_TRUE(store_->begin().ok());
+  const JobId ada = job_of("ada", ""), zed = job_of("zed", "tz");
+  EXPECT_NE(ada, zed);
+  EXPECT_EQ(job_of("ada", "ta"), ada) << "what was not known is filled in";
+  EXPECT_EQ(job_of("", ""), ada) << "who does not say whose it is contradicts nobody";
+  const JobId moved = job_of("ada", "tb");
+  EXPECT_NE(moved, ada);
+  samples::Holder other;
+  other.job = "train";
+  other.name_space = "elsewhere";
+  store_->job(other);
+  commit();
+  reopen();
+  EXPECT_EQ(job_of("zed", "tz"), zed);
+  EXPECT_EQ(job_of("ada", "ta"), ada);
+  EXPECT_EQ(job_of("ada", "tb"), moved);
+  EXPECT_EQ(*store_->find_job("train@ns"), (std::vector<JobId>{ada, zed, moved}));
+  EXPECT_EQ(store_->find_job("train").error().code, base::ErrorCode::kInvalid) << "two namespaces have it";
+  SqliteStoreOptions one;
+  one.one_job_a_name = true;
+  reopen(one);
+  EXPECT_EQ(job_of("somebody", "else"), ada);
+}
+
 TEST_F(StoreTest, totals_of_any_window_equal_a_sum_of_cells_through_flushes_restarts_and_housekeeping) {
   std::mt19937_64 random(7);
   job("a"), job("b"), job("c");
@@ -403,7 +436,7 @@ TEST_F(StoreTest, a_newer_version_and_another_slot_are_refused_with_both_numbers
   Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite)->execute("PRAGMA user_version = 99").ok();
   const auto newer = open_sqlite_store(folder_, {});
   EXPECT_EQ(newer.error().code, base::ErrorCode::kUnsupported);
-  EXPECT_NE(newer.error().message.find("version 99, this program knows up to 3"), std::string::npos);
+  EXPECT_NE(newer.error().message.find("version 99, this program knows up to 4"), std::string::npos);
 }
 
 TEST_F(StoreTest, names_with_quotes_and_markup_are_data) {

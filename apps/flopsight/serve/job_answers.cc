@@ -261,9 +261,9 @@ Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const A
   found.id = id;
   const auto exact = reader.find_job(id);
   if (exact.ok()) {
-    if (!caller.sees(reader.holder(*exact))) return missing(id);
-    found.jobs.push_back(*exact);
-    found.holder = reader.holder(*exact);
+    std::copy_if(exact->begin(), exact->end(), std::back_inserter(found.jobs), [&](JobId job) { return caller.sees(reader.holder(job)); });
+    if (found.jobs.empty()) return missing(id);
+    found.holder = reader.holder(found.jobs.front());
     found.id = jobs::job_text(found.holder);
     return found;
   }

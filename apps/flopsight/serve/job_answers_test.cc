@@ -405,7 +405,7 @@ TEST_F(KnownJobs, reported_mfu_is_compared_with_ofu_over_the_time_that_was_repor
   EXPECT_EQ(answer->comparison.all.job_count, 2U);
   EXPECT_EQ(answer->comparison.without_known_wrong.job_count, 1U);
   EXPECT_EQ(answer->jobs_without_ofu, 1U);
-  const auto totals = store->job_totals({after(120), after(360)}, *store->find_job("train@a"));
+  const auto totals = store->job_totals({after(120), after(360)}, store->find_job("train@a")->front());
   const rollups::Totals sum = rollups::totals_of(totals->at(0).cell);
   EXPECT_NEAR(answer->comparison.points[0].ofu_ratio, sum.delivered_seconds / sum.measured_seconds, 1e-9);
 }

@@ -37,7 +37,7 @@ base::Result<std::map<std::string, std::vector<samples::Holder>>> reporting_grou
     holder.name_space = reporter.name_space;
     if (!caller.sees_all()) {
       const auto known = reader.find_job(jobs::job_text(holder));
-      if (!known.ok() || !caller.sees(reader.holder(*known))) continue;
+      if (!known.ok() || std::none_of(known->begin(), known->end(), [&](store::JobId job) { return caller.sees(reader.holder(job)); })) continue;
     }
     groups[jobs::job_text(group_of(holder, &jobs, settings))].push_back(std::move(holder));
   }

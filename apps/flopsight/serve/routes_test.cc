@@ -338,6 +338,29 @@ TEST_F(Routed, a_limited_reader_never_sees_others_or_nobodys_time) {
   }
 }
 
+TEST_F(Routed, a_job_name_that_two_users_had_is_each_ones_own_time) {
+  for (int t = 3'600; t < 4'800; t += 15) {
+    now_ = after(t);
+    const bool is_first = t < 4'200;
+    ASSERT_EQ(write(Message().gpu(labels_of(6, "train", {{"user", is_first ? "ada" : "zed"}}), is_first ? 0.5 : 0.1, t)).status, 204);
+  }
+  flush(true);
+  set("tokens:\n  - {token: adas-token-000001, roles: [read], users: [ada]}\n  - {token: zeds-token-000001, roles: [read], users: [zed]}\n"
+      "  - {token: reader-token-0001, roles: [read]}\n");
+  const std::string id = "train@a";
+  const auto hours = [&](const std::string& path, const std::string& key, const std::string& token) {
+    return test::number(*base::json::parse(get(path, {}, token).body), key);
+  };
+  for (const std::string token : {"adas-token-000001", "zeds-token-000001"}) {
+    EXPECT_NEAR(hours("/api/v1/jobs/" + id, "gpu_hours_allocated", token), 1.0 / 6, 0.01) << token;
+    EXPECT_NEAR(hours("/api/v1/fleet", "fleet.gpu_hours_allocated", token), 1.0 / 6, 0.01) << token;
+    EXPECT_THAT(jobs_seen(token), ElementsAre("train"));
+  }
+  const double ada = hours("/api/v1/jobs/" + id, "ofu_ratio", "adas-token-000001"), zed = hours("/api/v1/jobs/" + id, "ofu_ratio", "zeds-token-000001");
+  EXPECT_NEAR(ada, 5 * zed, 0.3 * ada);
+  EXPECT_NEAR(hours("/api/v1/jobs/" + id, "gpu_hours_allocated", "reader-token-0001"), 2.0 / 6, 0.01) << "one job for who sees both";
+}
+
 TEST_F(Routed, names_are_whole) {
   set("tokens:\n  - {token: bobs-token-000001, roles: [read], users: [bob]}\n  - {token: no-ones-token-001, roles: [read], teams: [alice, '0']}\n");
   EXPECT_THAT(jobs_seen("bobs-token-000001"), ElementsAre("a-1"));
