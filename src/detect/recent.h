@@ -3,6 +3,7 @@
 // half a kilobyte before it holds anything. Threads: values.
 
 #include <algorithm>
+#include <bitset>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -41,6 +42,24 @@ class Recent {
   static constexpr std::size_t kFirst = 8;
   std::size_t count_max_;
   std::vector<T> values_;
+};
+
+// Which of the last kCountMax were something.
+template <std::size_t kCountMax>
+class RecentFlags {
+ public:
+  // The oldest goes where there are kCountMax already.
+  void push_back(bool flag) {
+    flags_ <<= 1;
+    flags_[0] = flag;
+    size_ = std::min(size_ + 1, kCountMax);
+  }
+  std::size_t size() const { return size_; }
+  std::size_t count() const { return flags_.count(); }  // that were
+
+ private:
+  std::bitset<kCountMax> flags_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace flopsight::detect

@@ -85,7 +85,7 @@ bool RegressionDetector::is_pause(double ofu_ratio) const {
 }
 
 bool RegressionDetector::mostly_works() const {
-  return static_cast<double>(pauses_) <= kPauseShareMax * static_cast<double>(recent_.size());
+  return static_cast<double>(pauses_.count()) <= kPauseShareMax * static_cast<double>(pauses_.size());
 }
 
 bool RegressionDetector::add(const MinutePoint& point) {
@@ -99,9 +99,7 @@ bool RegressionDetector::add(const MinutePoint& point) {
   }
   if (!point.ofu_ratio || point.shared) return called;
   const bool pause = is_pause(*point.ofu_ratio);
-  if (recent_.size() == kHistoryMinutes) pauses_ -= recent_.front();
-  recent_.push_back(pause ? 1 : 0);
-  pauses_ += recent_.back();
+  pauses_.push_back(pause);
   if (!pause) {
     in_block_.push_back(std::log(*point.ofu_ratio));
     history_.push_back(KeptMinute(point));

@@ -134,8 +134,7 @@ class RegressionDetector {
   std::optional<Higher> higher_;  // it rose, and what came since is not the baseline yet
   Recent<Dip> dips_{kDipsMax};
   Dip dip_;
-  int pauses_ = 0;  // of `recent_`
-  Recent<std::uint8_t> recent_{kHistoryMinutes};  // which of the last minutes were pauses
+  RecentFlags<kHistoryMinutes> pauses_;  // which of the last minutes were some
   std::vector<std::optional<double>> day_;  // medians of the last day by time of day, with daily_load
   std::optional<units::Instant> last_seen_;
   std::optional<Regression> open_;

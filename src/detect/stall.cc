@@ -44,7 +44,7 @@ void StallDetector::add(const MinutePoint& point) {
   idle_.push_back({(point.power_watts ? point.sm_ratio : Quantity()).single(), point.power_watts.single(),
                    static_cast<float>(point.link_bytes_per_second.value_or(0))});
   hung_ = hung_ || waits();
-  const auto worked = static_cast<double>(std::count(before_.begin(), before_.end(), 1));
+  const auto worked = static_cast<double>(before_.count());
   const bool steady = before_.size() >= kSteadyMin && worked >= kSteadyRatio * static_cast<double>(before_.size());
   if (!hung_ && (idle_minutes_ < kStallMinutes || !steady)) return;
   open_ = Stall{idle_first_,    point.start,    hung_,             *working_tensor_, idle_tensor_,
@@ -54,8 +54,8 @@ void StallDetector::add(const MinutePoint& point) {
 void StallDetector::work(const MinutePoint& point) {
   open_.reset();
   const bool works = *point.tensor_ratio >= kIdleTensor;
-  for (int i = 0; i < std::min(idle_minutes_, static_cast<int>(kStallHistoryMinutes)); ++i) before_.push_back(0);
-  before_.push_back(works ? 1 : 0);
+  for (int i = 0; i < std::min(idle_minutes_, static_cast<int>(kStallHistoryMinutes)); ++i) before_.push_back(false);
+  before_.push_back(works);
   idle_.clear();
   idle_minutes_ = 0;
   idle_tensor_ = 0;

@@ -62,7 +62,7 @@ class StallDetector {
   static std::optional<double> median_of(const Recent<Worked>& minutes, std::uint16_t Worked::*quantity);
 
   Recent<Worked> worked_{kStallHistoryMinutes};
-  Recent<std::uint8_t> before_{kStallHistoryMinutes};  // which of the last minutes before the idle ones were work
+  RecentFlags<kStallHistoryMinutes> before_;  // which of the last minutes before the idle ones were work
   std::optional<double> working_tensor_, working_power_, working_links_;
   Recent<Idle> idle_{kHangMinutes};  // the last few in a row
   int idle_minutes_ = 0;
