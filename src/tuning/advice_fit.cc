@@ -27,12 +27,13 @@ constexpr std::array<Recipe, 4> kRecipes = {{
 }};
 
 // All that makes activations and states small, with the layout as it is.
-TrainSettings smallest(const TrainSettings& now, const Recipe& recipe) {
+TrainSettings smallest(const Rules& rules, const Recipe& recipe) {
+  const TrainSettings& now = rules.one.settings;
   TrainSettings s = now;
   s.recompute = Recompute::kFull;
   s.micro_batch = 1;
   if (s.layout.virtual_stages > 1 && s.accumulation() % s.layout.pipeline != 0) s.layout.virtual_stages = 1;
-  if (s.attention == AttentionKernel::kStandard) s.attention = AttentionKernel::kFlash2;
+  if (s.attention == AttentionKernel::kStandard) s.attention = rules.steps.rates().usual_attention();
   if (s.layout.data * s.layout.context > 1) s.zero_stage = 3;
   s.optimizer = recipe.optimizer;
   s.fp32_master = recipe.has_master && now.fp32_master;
@@ -49,7 +50,7 @@ std::string change_text(const TrainSettings& now, const TrainSettings& s) {
 
 bool propose_recipe(const Rules& rules, const Recipe& recipe) {
   const TrainSettings now = rules.one.settings;
-  TrainSettings s = smallest(now, recipe);
+  TrainSettings s = smallest(rules, recipe);
   if (state_bytes(s).total_bytes() > state_bytes(now).total_bytes()) return false;  // the run has less already
   if (!rules.fits(s)) {
     const auto found = search_layouts(rules.steps, s);
@@ -77,9 +78,9 @@ void advise_fit(const Rules& rules) {
   for (const Recipe& recipe : kRecipes) {
     if (propose_recipe(rules, recipe)) return;
   }
-  const TrainSettings least = smallest(rules.one.settings, kRecipes.back());
+  const TrainSettings least = smallest(rules, kRecipes.back());
   const Memory memory = train_memory(rules.steps.model(), least, rules.steps.rates().device());
-  const std::uint64_t gpus = gpus_needed(rules, smallest(rules.one.settings, kRecipes.front()));
+  const std::uint64_t gpus = gpus_needed(rules, smallest(rules, kRecipes.front()));
   rules.out.rejected.push_back({"fit", "this model on " + std::to_string(rules.one.settings.gpus) + " GPUs as they are",
                                 "with --micro-batch 1, --recompute full, 8-bit moments and no FP32 copy a GPU still needs " + number_text(memory.total_bytes() / kGibibyte, "%.1f") + " GiB of " +
                                     number_text(memory.capacity_bytes.value_or(0) / kGibibyte, "%.1f") + ", and no layout that was tried fits" +

@@ -104,7 +104,7 @@ void advise_attention(const Rules& rules) {
   const TrainSettings& now = rules.one.settings;
   // FlashAttention takes 16-bit inputs; in wider formats there is one fused kernel, which keeps no scores either.
   const bool wide = now.precision == Precision::kFp32 || now.precision == Precision::kTf32;
-  const AttentionKernel best = rules.steps.rates().is_hopper_or_newer() && !wide ? AttentionKernel::kFlash3 : AttentionKernel::kFlash2;
+  const AttentionKernel best = rules.steps.rates().is_hopper_or_newer() && !wide ? AttentionKernel::kFlash3 : rules.steps.rates().usual_attention();
   if (now.attention == best || now.attention == AttentionKernel::kFlash3 || (wide && now.attention != AttentionKernel::kStandard)) return;
   TrainSettings s = now;
   s.attention = best;
@@ -113,7 +113,7 @@ void advise_attention(const Rules& rules) {
   // Scores that are written and read are in the memory-bound kernels.
   const auto without = rules.steps.predict(s);
   const double written = standard && without.ok() ? std::max(0.0, rules.one.step.elementwise_seconds - without->elementwise_seconds) : 0;
-  propose(rules, {"io_aware_attention", std::string(wide ? "memory-efficient attention, fused and in the run's format" : best == AttentionKernel::kFlash3 ? "FlashAttention-3 or cuDNN's fused attention" : "FlashAttention-2"), s,
+  propose(rules, {"io_aware_attention", std::string(wide ? "memory-efficient attention, fused and in the run's format" : best == AttentionKernel::kFlash3 ? "FlashAttention-3 or cuDNN's fused attention" : best == AttentionKernel::kFlash1 ? "memory-efficient attention, which keeps no scores" : "FlashAttention-2"), s,
                   standard ? Confidence::kHigh : Confidence::kMedium,
                   "attention takes " + percent_text(rules.share(rules.one.step.attention_seconds)) + " of the step" +
                       (standard ? ", and writing and reading its scores " + percent_text(rules.share(written)) : "") + ", which bounds the gain" +

@@ -92,6 +92,10 @@ std::optional<Fabric> reference_fabric(const catalog::Device& device) {
   return std::nullopt;
 }
 
+std::string no_finite_time(const Fabric& fabric) {
+  return "no time can be predicted: some message has no link to go by; expected rates above 0 for the " + std::to_string(fabric.node_gpus) + " GPUs of a node and for the network, where GPUs talk over it";
+}
+
 Group group_of(const Fabric& fabric, std::uint64_t count, std::uint64_t stride) {
   Group group;
   group.count = count;

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,9 @@ const std::vector<Fabric>& fabrics();
 std::optional<Fabric> find_fabric(std::string_view name);
 // That of the reference system that is sold with the GPU; nothing for GPUs that have none.
 std::optional<Fabric> reference_fabric(const catalog::Device& device);
+
+// Why nothing is predicted where messages would take forever.
+std::string no_finite_time(const Fabric& fabric);
 
 // Where the GPUs of a group are: `count` of them, `in_node` to a node.
 struct Group {

@@ -49,6 +49,23 @@ AttentionRate Rates::attention(AttentionKernel kernel) const {
   return kernel == AttentionKernel::kFlash3 && is_hopper_or_newer() ? AttentionRate{0.61, 0.53} : second;
 }
 
+std::string Rates::attention_unsupported(AttentionKernel kernel) const {
+  // A row of a user may leave the architecture out; then nothing speaks against the second generation.
+  const std::string& architecture = device_->architecture;
+  const bool before_ampere = architecture == "Kepler" || architecture == "Maxwell" || architecture == "Pascal" || architecture == "Volta" || architecture == "Turing";
+  const bool second = kernel == AttentionKernel::kFlash2 && before_ampere, third = kernel == AttentionKernel::kFlash3 && !is_hopper_or_newer();
+  if (!second && !third) return {};
+  return std::string(third ? "FlashAttention-3 needs a GPU from Hopper on, " : "FlashAttention-2 needs a GPU from Ampere on, ") + device_->model + " is " + (architecture.empty() ? "none" : architecture);
+}
+
+AttentionKernel Rates::usual_attention() const { return attention_unsupported(AttentionKernel::kFlash2).empty() ? AttentionKernel::kFlash2 : AttentionKernel::kFlash1; }
+
+std::string Rates::usual_attention_text(bool is_wide) const {
+  if (is_wide) return "a fused kernel that keeps no scores";
+  const std::string why_not = attention_unsupported(AttentionKernel::kFlash2);
+  return why_not.empty() ? "FlashAttention-2" : "memory-efficient attention, which keeps no scores and is as quick as FlashAttention of the first generation (" + why_not + ")";
+}
+
 base::Result<Rates::Product> Rates::product(std::uint64_t m, std::uint64_t n, std::uint64_t k, Precision precision) const {
   const gemm::Shape shape{m, n, k, 1};
   const gemm::ChosenTile chosen = gemm::choose_tile(shape, precision, *device_, device_->sm_count);

@@ -36,6 +36,12 @@ class Rates {
   // Share of it that products reach; `is_assumed` is set where it was not published.
   double attainable_ratio(catalog::Precision precision, bool* is_assumed = nullptr) const;
   AttentionRate attention(AttentionKernel kernel) const;
+  // Why the GPU cannot run a kernel; empty where it can. The second generation is for Ampere and newer, the third for Hopper and newer; "flash1" stands for
+  // whatever keeps no scores (xformers, PyTorch's memory-efficient kernels), which every GPU runs.
+  std::string attention_unsupported(AttentionKernel kernel) const;
+  // That a run is assumed to have where nothing is said: the second generation, or the first where the GPU has no second.
+  AttentionKernel usual_attention() const;
+  std::string usual_attention_text(bool is_wide) const;  // "FlashAttention-2"; `is_wide`: the run is in FP32 or TF32, which FlashAttention does not take
   // One product by the tile that the library is modelled to choose. Errors: as gemm::predicted_time().
   struct Product {
     double seconds = 0;

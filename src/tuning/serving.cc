@@ -12,6 +12,8 @@
 namespace flopsight::tuning {
 namespace {
 
+using base::Error;
+using base::ErrorCode;
 using catalog::Precision;
 using units::Bytes;
 
@@ -146,14 +148,15 @@ void add_attention(const flops::Model& model, const Rates& rates, const ServeSet
   }
 }
 
-// Tokens of one tensor-parallel group to the experts of a layer, and back.
+// Tokens of one tensor-parallel group to the experts of a layer, which lie on all GPUs of the replica, and back. Each GPU of the group sends its part of them:
+// all have the same tokens, and the group's all-reduce brings the results together.
 double expert_messages_seconds(const flops::Layer& layer, const Fabric& fabric, const ServeSettings& s, double tokens) {
   if (s.expert <= s.tensor) return 0;
-  const Group group = group_of(fabric, s.replica_gpus(), s.tensor);
+  const Group group = group_of(fabric, s.replica_gpus(), 1);
   double seconds = 0;
   for (const flops::Matmul& m : layer.matmuls) {
     if (m.expert != flops::Expert::kRouted || m.operation != flops::Operation::kUp) continue;
-    const double bytes = 2 * tokens * number(m.in);
+    const double bytes = 2 * tokens / number(s.tensor) * number(m.in);
     seconds += 2 * (s.dispatch == Dispatch::kOnce ? dispatch_once_time(fabric, group, {Bytes(bytes), number(m.stored), number(m.active)}) : all_to_all_time(fabric, group, Bytes(bytes * number(m.active)))).value;
   }
   return seconds;
@@ -276,6 +279,8 @@ double prompts_together(const ServeSettings& s, double held_up, double steps) {
   return std::min(waiting, room);
 }
 
+constexpr double kCohortRatio = 1.1;  // of the time of a prefill in a static batch: more prompts at once would save less than a tenth, and make the first tokens late
+
 struct PrefillShares {  // of its time
   double tensor_messages_ratio = 0;
   double expert_messages_ratio = 0;
@@ -389,8 +394,39 @@ base::Result<ServeModel::Prefill> ServeModel::prefill(const ServeSettings& s, do
   return out;
 }
 
+base::Result<ServeModel::Prefill> ServeModel::prefill_of_batch(const ServeSettings& s, double held_up, double steps, Serving& out) const {
+  const double at_once = std::min(s.groups_total(), out.batch_total);
+  out.prefills_together_total = prompts_together(s, held_up, steps);
+  FLOPSIGHT_ASSIGN_OR_RETURN(Prefill first, prefill(s, out.prefills_together_total, at_once));
+  if (!s.continuous || !s.output_lengths.empty()) return first;
+  // Outputs of equal length that began together end together, and the prompts that follow them come together again. Short prompts, which cost as much alone
+  // as together, come in groups as small as reach what a static batch does.
+  ServeSettings held = s;
+  held.continuous = false;
+  const double all = prompts_together(held, held_up, steps);
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill least, prefill(s, all, at_once));
+  while (out.prefills_together_total < all && first.total_seconds() > kCohortRatio * least.total_seconds()) {
+    out.prefills_together_total = std::min(2 * out.prefills_together_total, all);
+    FLOPSIGHT_ASSIGN_OR_RETURN(first, prefill(s, out.prefills_together_total, at_once));
+  }
+  return first;
+}
+
 base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
   FLOPSIGHT_RETURN_IF_ERROR(check_serve_settings(model_, s));
+  FLOPSIGHT_ASSIGN_OR_RETURN(Serving out, predict_as_told(s));
+  if (s.continuous && !s.output_lengths.empty() && out.batch_total > 1) {
+    // Of lengths that hardly differ, a scheduler that may let requests in one by one may as well hold short prompts back until a batch has ended.
+    ServeSettings held = s;
+    held.continuous = false;
+    FLOPSIGHT_ASSIGN_OR_RETURN(Serving as_static, predict_as_told(held));
+    if (as_static.tokens_per_second > out.tokens_per_second) out = std::move(as_static);
+  }
+  if (std::isfinite(out.request_seconds) && std::isfinite(out.breakdown.total_seconds()) && std::isfinite(out.tokens_per_second)) return out;
+  return Error{ErrorCode::kUnsupported, no_finite_time(fabric_)};
+}
+
+base::Result<Serving> ServeModel::predict_as_told(const ServeSettings& s) const {
   Serving out;
   set_memory(model_, s, cache_size(model_, s), device_memory_bytes(rates_.device()), out);
   const double in = number(s.input_tokens), generated = number(s.output_tokens), mean_held = in + generated / 2;
@@ -412,8 +448,7 @@ base::Result<Serving> ServeModel::predict(const ServeSettings& s) const {
     FLOPSIGHT_ASSIGN_OR_RETURN(const DecodeStep plain, decode(s, decoding, mean_held));
     step += number(s.speculation->drafted_tokens) * s.speculation->draft_cost_ratio * plain.total_seconds();
   }
-  out.prefills_together_total = prompts_together(s, held_up, steps);
-  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill(s, out.prefills_together_total, std::min(groups, out.batch_total)));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const Prefill first, prefill_of_batch(s, held_up, steps, out));
   // Weights that a decode step reads are not read again for the piece that goes with it.
   const double shared = beside * std::min(out.decode.weights_seconds, first.products_seconds / pieces_of(s));
   const double prefill_seconds = first.total_seconds() - shared;

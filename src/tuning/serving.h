@@ -16,7 +16,8 @@
 // A replica is max(tp, ep) GPUs; others are further replicas, each with its part of the concurrency, or idle where there are fewer requests. Experts read: E (1 - (1 - k/E)^B). Latent attention
 // decodes in the latent. The cache is divided over tensor-parallel GPUs as far as there are key-value heads, a latent is not. Kernels reach 0.8 of
 // the bandwidth (gemm/attainable.h), and seven a layer take 3 us each to start, or 6 where the host launches them one by one, as it does for prompts. Prompts that come
-// together are prefilled together, up to 8,192 tokens: as many come as requests end with a decode step. Sources: Pope et al. 2022 (arXiv 2211.05102); Kwon et al. 2023 (arXiv 2309.06180, paging); Yu et al. 2022 (Orca, continuous batching);
+// together are prefilled together, up to 8,192 tokens: as many come as requests end with a decode step, and more where outputs are equally long and
+// prompts so short that together they cost less. Sources: Pope et al. 2022 (arXiv 2211.05102); Kwon et al. 2023 (arXiv 2309.06180, paging); Yu et al. 2022 (Orca, continuous batching);
 // Agrawal et al. 2024 (arXiv 2403.02310, chunked prefill); Leviathan et al. 2023 (arXiv 2211.17192).
 // Units: seconds, bytes, tokens. Threads: pure.
 
@@ -143,8 +144,13 @@ class ServeModel {
 
     double total_seconds() const { return compute_seconds + messages_seconds + expert_messages_seconds; }
   };
+  // As predict(), of the batching that is told alone.
+  base::Result<Serving> predict_as_told(const ServeSettings& settings) const;
   // Of a request, of which `together` are taken at once by each of `groups` tensor-parallel groups.
   base::Result<Prefill> prefill(const ServeSettings& settings, double together, double groups) const;
+
+  // Of a request in a batch; sets how many are taken at once.
+  base::Result<Prefill> prefill_of_batch(const ServeSettings& settings, double held_up, double steps, Serving& out) const;
 
   const flops::Model& model_;
   const Rates& rates_;

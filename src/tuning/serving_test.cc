@@ -222,7 +222,10 @@ TEST(Serving, short_prompts_that_come_together_read_the_weights_once) {
   ServeRun run;
   run.settings.input_tokens = run.settings.output_tokens = 128;
   run.settings.concurrency = 2;
+  EXPECT_EQ(run.predict().prefills_together_total, 2) << "those that began together end together";
+  run.settings.output_lengths = {{64, 1}, {192, 1}};
   EXPECT_EQ(run.predict().prefills_together_total, 1) << "one ends and another comes";
+  run.settings.output_lengths.clear();
   run.settings.concurrency = 1270;
   run.settings.cache = CacheFormat::k8Bit;
   const Serving v = run.predict();
@@ -472,6 +475,51 @@ TEST(Serving, a_prompt_is_sent_to_experts_as_well) {
   const double apart = run.predict().prefill_seconds;
   run.fabric.network_rate = units::BytesPerSecond(1e15);
   EXPECT_LT(ServeModel(run.model, run.rates, run.fabric).predict(run.settings)->prefill_seconds, 0.8 * apart);
+}
+
+TEST(Serving, experts_over_more_gpus_than_tensor_parallel_ones_have_each_gpu_send_its_part) {
+  ServeRun mixtral("mistralai--Mixtral-8x7B-v0.1");
+  mixtral.settings.gpus = mixtral.settings.expert = 8;
+  mixtral.settings.tensor = 2;
+  mixtral.settings.concurrency = 64;
+  mixtral.fabric.network_rate = units::BytesPerSecond(0);  // one node, all by NVLink
+  const Serving v = mixtral.predict();
+  EXPECT_GT(v.tokens_per_second, 0);
+  EXPECT_GT(v.decode.expert_parallel_seconds, 0);
+
+  ServeRun run("deepseek-ai--DeepSeek-V3", "H200");
+  run.settings.weights = WeightFormat::kFp8;
+  run.settings.gpus = run.settings.expert = 16;
+  const auto messages_seconds = [&](std::uint64_t tensor, double batch) {
+    run.settings.tensor = tensor;
+    return run.decode(batch).expert_parallel_seconds;
+  };
+  // The same tokens go to the same experts on the same GPUs, whoever attended to them.
+  for (const std::uint64_t tensor : {2U, 4U, 8U}) EXPECT_NEAR(messages_seconds(tensor, 4096), messages_seconds(1, 4096), 1e-12) << tensor;
+}
+
+TEST(Serving, continuous_batching_is_no_slower_than_a_static_batch) {
+  ServeRun run("Qwen--Qwen3-30B-A3B");
+  run.settings.gpus = run.settings.tensor = 4;
+  for (const std::uint64_t tokens : {16U, 128U, 512U, 4096U}) {
+    for (const std::uint64_t concurrency : {1U, 8U, 64U, 512U}) {
+      run.settings.input_tokens = run.settings.output_tokens = tokens;
+      run.settings.concurrency = concurrency;
+      run.settings.continuous = true;
+      const double continuous = run.predict().tokens_per_second;
+      run.settings.continuous = false;
+      EXPECT_GE(continuous, run.predict().tokens_per_second / 1.1) << tokens << " tokens, " << concurrency << " requests";
+    }
+  }
+}
+
+TEST(Serving, messages_without_a_link_have_no_time) {
+  ServeRun run;
+  run.settings.gpus = run.settings.tensor = 2;
+  run.fabric.node_rate = units::BytesPerSecond(0);
+  const auto predicted = run.serve.predict(run.settings);
+  ASSERT_FALSE(predicted.ok());
+  EXPECT_NE(predicted.error().message.find("some message has no link to go by"), std::string::npos);
 }
 
 TEST(ServeAdvice, more_requests_while_there_is_room) {

@@ -1,6 +1,7 @@
 #include "tuning/step.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tuning/memory.h"
 #include "tuning/step_messages_internal.h"
@@ -220,6 +221,7 @@ base::Result<Step> StepModel::predict(const TrainSettings& s) {
   const double busy = products.peak_seconds + again * products.forward_peak_seconds + products.head_peak_seconds +
                       kSustainedRatio * (cores.forward_peak_seconds * (1 + core_repeat) + cores.backward_peak_seconds);
   out.attainable_ofu_ratio = m * busy / p / out.step_seconds();
+  if (!std::isfinite(out.step_seconds())) return base::Error{base::ErrorCode::kUnsupported, no_finite_time(fabric_)};
   return out;
 }
 

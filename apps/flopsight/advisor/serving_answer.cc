@@ -66,10 +66,10 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   TuneGround ground;
   FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
-  FLOPSIGHT_RETURN_IF_ERROR(check_attention(ground.model, rates, arguments.settings.attention));
   const tuning::ServeModel model(ground.model, rates, ground.fabric);
   tuning::ServeCase one;
   one.settings = arguments.settings;
+  FLOPSIGHT_RETURN_IF_ERROR(choose_attention(ground, rates, {arguments.attention_given, false}, one.settings.attention, ground.assumptions));
   one.usd_per_gpu_hour = arguments.usd_per_gpu_hour;
   if (!arguments.lengths_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(one.settings.output_lengths, parse_file(arguments.lengths_path, &tuning::read_lengths));
@@ -79,7 +79,7 @@ base::Result<TuneServeAnswer> tune_serve(const TuneServeArguments& arguments) {
   TuneServeAnswer out;
   out.arguments = arguments;
   out.gpu = ground.device->model;
-  out.fabric = fabric_text(ground.fabric);
+  out.fabric = fabric_text(arguments, ground.fabric);
   out.serving = one.serving;
   out.findings = tuning::advise_serving(model, one);
   if (arguments.usd_per_gpu_hour && out.fits().value_or(true)) {

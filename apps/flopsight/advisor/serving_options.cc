@@ -18,7 +18,7 @@ void add_tune_serve(CLI::App& app, TuneServeArguments& a, TuneServeTexts& t) {
   app.add_option("--dispatch", t.dispatch, "all-to-all|deepep: how tokens go to experts, once for each or once to each node (default: all-to-all)")->group("Layout");
   app.add_option("--precision", t.precision, "bf16|fp8|int8|fp4, or weights alone: int8-weights|int4-weights (default: bf16)");
   app.add_option("--kv-precision", t.cache, "bf16|fp8|int8|fp4|int4 of the cache (default: bf16)");
-  app.add_option("--attention", t.attention, "flash1|flash2|flash3 (default: flash2)");
+  app.add_option("--attention", t.attention, "flash1|flash2|flash3 (default: flash2, before Ampere flash1)");
   app.add_option("--batching", t.batching, "continuous|static (default: continuous)");
   app.add_option("--kv-block", t.block, "tokens of a block of a paged cache; 0: reserved to --max-tokens (default: 16)")->check(CLI::Range(std::uint64_t{0}, std::uint64_t{65536}));
   app.add_option("--max-tokens", t.tokens_max, "of a request, reserved without paging (default: input and output)")->check(CLI::Range(std::uint64_t{1}, tuning::kSequenceTokensMax));
@@ -57,6 +57,7 @@ std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServe
     const auto kernel = tuning::parse_attention_kernel(t.attention);
     if (!kernel || *kernel == tuning::AttentionKernel::kStandard) return "--attention " + base::printable(t.attention, 40) + ": expected flash1, flash2 or flash3";
     s.attention = *kernel;
+    a.attention_given = true;
   }
   if (!t.dispatch.empty()) {
     const auto dispatch = tuning::parse_dispatch(t.dispatch);
@@ -83,7 +84,6 @@ std::optional<std::string> set_tune_serve(TuneServeArguments& a, const TuneServe
   say(!t.dispatch.empty() || s.expert <= s.tensor, "no --dispatch: a token goes to each of its experts separately, by all-to-all");
   say(!t.precision.empty(), "no --precision: weights in 16 bits");
   say(!t.cache.empty(), "no --kv-precision: the cache in 16 bits");
-  say(!t.attention.empty(), "no --attention: FlashAttention-2");
   say(!t.batching.empty(), "no --batching: continuous");
   say(t.block.has_value(), "no --kv-block: a paged cache with blocks of 16 tokens");
   say(s.expert == 1 || s.expert > s.tensor, "--ep within --tp: experts lie whole on GPUs of the tensor-parallel group; counted as if they were cut over it, which is as much to read and to compute");

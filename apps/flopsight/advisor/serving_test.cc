@@ -94,6 +94,8 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
   };
   std::vector<std::string> ampere = serve({"--attention", "flash3"});
   *std::find(ampere.begin(), ampere.end(), "H100-SXM5-80GB") = "A100-SXM4-80GB";
+  std::vector<std::string> volta = serve({"--attention", "flash2"});
+  *std::find(volta.begin(), volta.end(), "H100-SXM5-80GB") = "V100-SXM2";
   std::vector<std::string> mamba = serve({"--attention", "flash3"});
   mamba[3] = FLOPSIGHT_SOURCE_DIR "/tests/fixtures/hf_configs/made--Mamba-130M_config.json";
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
@@ -115,6 +117,8 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
       {serve({"--max-tokens", "4096"}), "--max-tokens 4096: needs --kv-block 0"},
       {serve({"--dispatch", "deepep"}), "--dispatch deepep: needs --ep over more GPUs than --tp"},
       {mamba, "--attention flash3: the model has no attention"},
+      {volta, "--attention flash2: FlashAttention-2 needs a GPU from Ampere on, V100-SXM2 is Volta"},
+      {serve({"--fabric", "single-gpu", "--node-gpus", "8"}), "--node-gpus 8: the GPUs of single-gpu are not connected; say --node-gb-per-second"},
   };
   for (const auto& [arguments, said] : cases) {
     const Answer answer = run_program(arguments);

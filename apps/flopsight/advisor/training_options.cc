@@ -57,6 +57,7 @@ std::optional<std::string> set_kinds(TuneTrainArguments& a, const TuneTrainTexts
   if (auto mistake = set_choice("--optimizer", t.optimizer, &tuning::parse_optimizer, "adam, adam-bf16, adam8bit, sgd-momentum or sgd", s.optimizer)) return mistake;
   if (auto mistake = set_choice("--kernels", t.kernels, &tuning::parse_kernels, "eager or fused", s.kernels)) return mistake;
   if (auto mistake = set_choice("--attention", t.attention, &tuning::parse_attention_kernel, "standard, flash1, flash2 or flash3", s.attention)) return mistake;
+  a.attention_given = !t.attention.empty();
   if (auto mistake = set_choice("--dispatch", t.dispatch, &tuning::parse_dispatch, "all-to-all or deepep", s.dispatch)) return mistake;
   if (t.overlap.empty()) return std::nullopt;
   s.overlap_data = s.overlap_tensor = s.overlap_expert = false;
@@ -95,6 +96,18 @@ std::optional<std::string> set_layout(TuneTrainArguments& a, const TuneTrainText
   return std::nullopt;
 }
 
+// Flags of messages that the layout does not have. A search has other layouts, in which they count.
+std::optional<std::string> check_messages(const TuneTrainArguments& a, const TuneTrainTexts& t) {
+  if (a.search) return std::nullopt;
+  const tuning::Layout& l = a.settings.layout;
+  if (t.no_sequence_parallel && l.tensor == 1) return "--no-sequence-parallel: needs --tp over 1 or --search, without which nothing is divided";
+  if (t.overlap.empty()) return std::nullopt;
+  if (a.settings.overlap_tensor && l.tensor == 1) return "--overlap tensor: needs --tp over 1 or --search, without which there are no such messages";
+  if (a.settings.overlap_expert && l.expert == 1 && !l.expert_tensor) return "--overlap expert: needs --ep or --search, without which there are no such messages";
+  if (a.settings.overlap_data && l.data * l.context == 1) return "--overlap data: needs more than one data-parallel GPU or --search, without which there are no such messages";
+  return std::nullopt;
+}
+
 // What is missing for anything to be said of checkpoints.
 std::optional<std::string> check_checkpoints(const TuneTrainArguments& a) {
   const std::pair<const char*, bool> all[] = {
@@ -120,7 +133,6 @@ void say_assumed(TuneTrainArguments& a, const TuneTrainTexts& t) {
   say(t.zero.has_value(), "no --zero: the optimizer's state is divided over data-parallel GPUs (stage 1)");
   say(!t.kernels.empty(), "no --kernels: fused norms, activations, loss and optimizer");
   const bool wide = a.settings.precision == catalog::Precision::kFp32 || a.settings.precision == catalog::Precision::kTf32;
-  say(!t.attention.empty(), wide ? "no --attention: a fused kernel that keeps no scores" : "no --attention: FlashAttention-2");
   say(!wide || a.settings.attention == tuning::AttentionKernel::kStandard, "FlashAttention takes 16-bit inputs: attention is timed in the run's format, at the share of its peak that FlashAttention reaches of the 16-bit one");
   say(!t.overlap.empty(), "no --overlap: gradients and weights go while products run, other messages do not");
   if (t.expert.value_or(1) > 1) {
@@ -155,7 +167,7 @@ void add_tune_train(CLI::App& app, TuneTrainArguments& a, TuneTrainTexts& t) {
   app.add_flag("--fp8-weights", t.narrow_weights, "with fp8 or fp4: no 16-bit weights beside");
   app.add_option("--zero", t.zero, "0|1|2|3: what data-parallel GPUs divide; 3 is FSDP (default: 1)")->check(CLI::Range(0, tuning::kZeroStageMax));
   app.add_option("--kernels", t.kernels, "eager|fused element-wise kernels (default: fused)");
-  app.add_option("--attention", t.attention, "standard|flash1|flash2|flash3 (default: flash2)");
+  app.add_option("--attention", t.attention, "standard|flash1|flash2|flash3 (default: flash2, before Ampere flash1)");
   app.add_option("--overlap", t.overlap, "of data,tensor,expert: messages that go while products run; or none (default: data)");
   app.add_option("--dispatch", t.dispatch, "all-to-all|deepep: how tokens go to experts, once for each or once to each node (default: all-to-all)");
   app.add_flag("--no-sequence-parallel", t.no_sequence_parallel, "norms in full on every tensor-parallel GPU");
@@ -182,6 +194,7 @@ std::optional<std::string> set_tune_train(TuneTrainArguments& a, const TuneTrain
   a.settings.global_batch = *t.global_batch;
   if (auto mistake = set_kinds(a, t)) return mistake;
   if (auto mistake = set_layout(a, t)) return mistake;
+  if (auto mistake = check_messages(a, t)) return mistake;
   if (auto mistake = set_duration("--checkpoint-cost", t.checkpoint, a.checkpoint_seconds)) return mistake;
   if (auto mistake = set_duration("--checkpoint-interval", t.interval, a.checkpoint_interval_seconds)) return mistake;
   if (auto mistake = set_duration("--mtbf", t.failure, a.failure_seconds)) return mistake;

@@ -8,6 +8,7 @@
 #include "serve/job_advice.h"
 #include "tuning/compare.h"
 #include "tuning/lengths.h"
+#include "views/text_table.h"
 
 namespace flopsight::app {
 namespace {
@@ -24,7 +25,8 @@ Status choose_fabric(const TuneCommon& a, TuneGround& out) {
     out.fabric = *tuning::find_fabric("single-gpu");
   } else if (reference) {
     out.fabric = *reference;
-    out.assumptions.push_back("no --fabric: links of " + std::string(reference->name) + " (" + std::string(reference->what) + ")");
+    const bool all_given = a.node_gpus && a.node_bytes_per_second && a.network_bytes_per_second;
+    if (!all_given) out.assumptions.push_back("no --fabric: links of " + std::string(reference->name) + " (" + std::string(reference->what) + ")" + (a.node_gpus || a.node_bytes_per_second || a.network_bytes_per_second ? ", but for what is given" : ""));
   } else if (a.node_gpus && a.node_bytes_per_second) {
     out.fabric = *tuning::find_fabric("pcie-gen4");
     out.fabric.network_rate = units::BytesPerSecond(0);
@@ -34,6 +36,9 @@ Status choose_fabric(const TuneCommon& a, TuneGround& out) {
   if (a.node_gpus) out.fabric.node_gpus = *a.node_gpus;
   if (a.node_bytes_per_second) out.fabric.node_rate = units::BytesPerSecond(*a.node_bytes_per_second);
   if (a.network_bytes_per_second) out.fabric.network_rate = units::BytesPerSecond(*a.network_bytes_per_second);
+  if (a.gpus > 1 && out.fabric.node_gpus > 1 && out.fabric.node_rate.value <= 0) {
+    return Error{ErrorCode::kInvalid, "--node-gpus " + std::to_string(out.fabric.node_gpus) + ": the GPUs of " + std::string(out.fabric.name) + " are not connected; say --node-gb-per-second"};
+  }
   if (a.gpus > out.fabric.node_gpus && out.fabric.network_rate.value <= 0) {
     return Error{ErrorCode::kInvalid, "--gpus " + std::to_string(a.gpus) + ": more than the " + std::to_string(out.fabric.node_gpus) + " of a node, and no network is known; say --network-gb-per-second"};
   }
@@ -68,7 +73,12 @@ void say_positions(const flops::Model& model, std::uint64_t tokens, const char* 
   }
 }
 
-std::string fabric_text(const tuning::Fabric& fabric) { return std::string(fabric.name) + ": " + std::string(fabric.what); }
+std::string fabric_text(const TuneCommon& a, const tuning::Fabric& fabric) {
+  if (!a.node_gpus && !a.node_bytes_per_second && !a.network_bytes_per_second) return std::string(fabric.name) + ": " + std::string(fabric.what);
+  const auto rate = [](const units::BytesPerSecond& one) { return one.value > 0 ? views::text_table::number(one.value / 1e9, "%.6g GB/s") : std::string("none"); };
+  return "links as given: " + std::to_string(fabric.node_gpus) + (fabric.node_gpus == 1 ? " GPU" : " GPUs") + " to a node, " + rate(fabric.node_rate) + " inside, " + rate(fabric.network_rate) + " of network for each, latencies as of " +
+         std::string(fabric.name);
+}
 
 Status read_ground(const TuneCommon& a, TuneGround& out) {
   out.catalog = catalog::DeviceCatalog::builtin();
@@ -86,23 +96,29 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
   return {};
 }
 
-Status check_attention(const flops::Model& model, const tuning::Rates& rates, tuning::AttentionKernel kernel) {
-  const bool attends = std::any_of(model.layers.begin(), model.layers.end(), [](const flops::Layer& layer) { return layer.attention.has_value(); });
-  if (!attends && kernel != tuning::AttentionKernel::kFlash2) {
-    return Error{ErrorCode::kInvalid, "--attention " + std::string(tuning::attention_kernel_name(kernel)) + ": the model has no attention, which it would be the kernel of"};
+Status choose_attention(const TuneGround& ground, const tuning::Rates& rates, const AttentionChoice& choice, tuning::AttentionKernel& kernel, std::vector<std::string>& assumptions) {
+  const auto& layers = ground.model.layers;
+  const bool attends = std::any_of(layers.begin(), layers.end(), [](const flops::Layer& layer) { return layer.attention.has_value(); });
+  if (!choice.is_given) {
+    kernel = rates.usual_attention();
+    if (attends) assumptions.push_back("no --attention: " + rates.usual_attention_text(choice.is_wide));
+    return {};
   }
-  if (kernel != tuning::AttentionKernel::kFlash3 || rates.is_hopper_or_newer()) return {};
-  return Error{ErrorCode::kInvalid, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, " + rates.device().model + " is " + (rates.device().architecture.empty() ? "none" : rates.device().architecture)};
+  const std::string option = "--attention " + std::string(tuning::attention_kernel_name(kernel)) + ": ";
+  if (!attends) return Error{ErrorCode::kInvalid, option + "the model has no attention, which it would be the kernel of"};
+  if (const std::string why = rates.attention_unsupported(kernel); !why.empty()) return Error{ErrorCode::kInvalid, option + why};
+  return {};
 }
 
 base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, const Env& env) {
   TuneGround ground;
   FLOPSIGHT_RETURN_IF_ERROR(read_ground(arguments, ground));
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
-  FLOPSIGHT_RETURN_IF_ERROR(check_attention(ground.model, rates, arguments.settings.attention));
-  tuning::StepModel steps(ground.model, rates, ground.fabric);
   tuning::TrainCase one;
   one.settings = arguments.settings;
+  const bool is_wide = one.settings.precision == catalog::Precision::kFp32 || one.settings.precision == catalog::Precision::kTf32;
+  FLOPSIGHT_RETURN_IF_ERROR(choose_attention(ground, rates, {arguments.attention_given, is_wide}, one.settings.attention, ground.assumptions));
+  tuning::StepModel steps(ground.model, rates, ground.fabric);
   FLOPSIGHT_ASSIGN_OR_RETURN(one.step, steps.predict(one.settings));
   one.memory = tuning::train_memory(ground.model, one.settings, *ground.device);
   if (!arguments.lengths_path.empty()) {
@@ -131,7 +147,7 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   TuneTrainAnswer out;
   out.arguments = arguments;
   out.gpu = ground.device->model;
-  out.fabric = fabric_text(ground.fabric);
+  out.fabric = fabric_text(arguments, ground.fabric);
   out.settings = one.settings;
   out.step = one.step;
   out.memory = one.memory;

@@ -28,8 +28,12 @@ struct TuneGround {
 };
 // Errors: of files; a GPU that is not known; links that have to be said.
 base::Status read_ground(const TuneCommon& arguments, TuneGround& out);
-// Error: a kernel that was never written for the GPU.
-base::Status check_attention(const flops::Model& model, const tuning::Rates& rates, tuning::AttentionKernel kernel);
+struct AttentionChoice {
+  bool is_given = false;
+  bool is_wide = false;  // the run is in FP32 or TF32
+};
+// Makes `kernel` that of the run where none is given, and says so. Error: a kernel that was never written for the GPU.
+base::Status choose_attention(const TuneGround& ground, const tuning::Rates& rates, const AttentionChoice& choice, tuning::AttentionKernel& kernel, std::vector<std::string>& assumptions);
 // Where a sequence is longer than what the configuration says the model has positions for.
 void say_positions(const flops::Model& model, std::uint64_t tokens, const char* option, std::vector<std::string>& out);
 
@@ -80,7 +84,7 @@ struct BreakdownPart {
 };
 std::vector<BreakdownPart> breakdown_parts(const tuning::Breakdown& breakdown);
 base::json::Object breakdown_json(const tuning::Breakdown& breakdown);
-std::string fabric_text(const tuning::Fabric& fabric);
+std::string fabric_text(const TuneCommon& arguments, const tuning::Fabric& fabric);
 base::json::Object memory_json(const tuning::Memory& memory);
 std::string breakdown_table(const char* head, const tuning::Breakdown& breakdown, const char* whole);
 std::string memory_table(const tuning::Memory& memory);

@@ -37,6 +37,7 @@ struct TuneCommon {
 
 struct TuneTrainArguments : TuneCommon {
   tuning::TrainSettings settings;
+  bool attention_given = false;  // if not, it is assumed once the GPU is known
   std::vector<std::string> assumed;  // of settings that were not given, in words
   bool search = false;
   std::string lengths_path;
@@ -51,6 +52,7 @@ struct TuneTrainArguments : TuneCommon {
 
 struct TuneServeArguments : TuneCommon {
   tuning::ServeSettings settings;
+  bool attention_given = false;
   std::vector<std::string> assumed;
   std::string lengths_path;
 };

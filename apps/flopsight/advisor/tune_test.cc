@@ -170,6 +170,24 @@ TEST(TuneTrain, attention_of_a_wide_run_is_not_said_to_be_flash) {
   EXPECT_TRUE(test::assumes(train_json(), "no --attention: FlashAttention-2"));
 }
 
+TEST(TuneTrain, before_ampere_there_is_no_flash_attention_2) {
+  for (const char* gpu : {"V100-SXM2", "T4"}) {
+    std::vector<std::string> arguments = train({"--format", "json", "--precision", "fp16", "--fabric", "dgx-1v"});
+    *std::find(arguments.begin(), arguments.end(), "H100-SXM5-80GB") = gpu;
+    const auto out = base::json::parse(run_program(arguments).out).value();
+    EXPECT_TRUE(test::assumes(out, "no --attention: memory-efficient attention")) << gpu;
+    EXPECT_FALSE(test::assumes(out, "no --attention: FlashAttention-2")) << gpu;
+    arguments.insert(arguments.end(), {"--attention", "standard"});
+    EXPECT_EQ(run_program(arguments).out.find("--attention flash2"), std::string::npos) << gpu;
+    EXPECT_EQ(run_program(arguments).out.find("\"FlashAttention-2\""), std::string::npos) << gpu;
+  }
+}
+
+TEST(TuneTrain, links_that_are_given_are_what_is_said_of_them) {
+  const auto out = train_json({"--node-gpus", "4", "--network-gb-per-second", "25"});
+  EXPECT_EQ(text(out, "settings.fabric"), "links as given: 4 GPUs to a node, 450 GB/s inside, 25 GB/s of network for each, latencies as of dgx-h100");
+}
+
 TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
   const TempFolder folder;
   const auto without = [](const std::string& name) {
@@ -207,6 +225,10 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
       {train({"--optimizer", "lion"}), "--optimizer lion: expected adam"},
       {train({"--kernels", "fast"}), "--kernels fast: expected eager or fused"},
       {train({"--attention", "flash9"}), "--attention flash9: expected standard"},
+      {train({"--no-sequence-parallel"}), "--no-sequence-parallel: needs --tp over 1 or --search"},
+      {train({"--overlap", "tensor"}), "--overlap tensor: needs --tp over 1 or --search"},
+      {train({"--overlap", "data,expert"}), "--overlap expert: needs --ep or --search"},
+      {train({"--overlap", "data", "--tp", "8"}), "--overlap data: needs more than one data-parallel GPU or --search"},
       {train({"--overlap", "all"}), "--overlap all: expected none"},
       {train({"--fabric", "token-ring"}), "--fabric token-ring: expected dgx-1v"},
       {train({"--zero", "4"}), "--zero"},

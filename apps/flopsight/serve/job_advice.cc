@@ -18,6 +18,7 @@ struct Ground {
   const catalog::Device* device = nullptr;
   tuning::Fabric fabric;
   tuning::TrainSettings settings;
+  bool attention_told = false;
 };
 
 void find_device(const AnswerSettings& settings, const analysis::JobAnswer& job, Ground& ground, AdviceOfJob& out) {
@@ -70,16 +71,31 @@ void take_told(const std::string& told_text, const AnswerSettings& settings, con
     return;
   }
   ground.settings = *train;
+  ground.attention_told = told->attention.has_value();
   ground.model = std::move(run->model);
   out.assumptions.insert(out.assumptions.begin(), ground.model.assumptions.begin(), ground.model.assumptions.end());
 }
 
-void advise(const Ground& ground, const analysis::JobAnswer& job, const analysis::Prices& prices, AdviceOfJob& out) {
+// That of the run where none is told; false where the GPU cannot run what is told.
+bool choose_attention(const tuning::Rates& rates, Ground& ground, AdviceOfJob& out) {
+  tuning::TrainSettings& s = ground.settings;
+  if (!ground.attention_told) {
+    s.attention = rates.usual_attention();
+    out.assumptions.push_back("attention is not told: " + rates.usual_attention_text(s.precision == catalog::Precision::kFp32 || s.precision == catalog::Precision::kTf32));
+    return true;
+  }
+  const std::string why = rates.attention_unsupported(s.attention);
+  if (!why.empty()) out.missing.push_back("training.attention: " + why);
+  return why.empty();
+}
+
+void advise(Ground& ground, const analysis::JobAnswer& job, const analysis::Prices& prices, AdviceOfJob& out) {
   const auto rates = tuning::Rates::of(*ground.device);
   if (!rates.ok()) {
     out.missing.push_back(rates.error().message);
     return;
   }
+  if (!choose_attention(*rates, ground, out)) return;
   tuning::StepModel steps(ground.model, *rates, ground.fabric);
   tuning::TrainCase one;
   one.settings = ground.settings;
