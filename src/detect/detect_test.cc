@@ -366,7 +366,9 @@ TEST(Suspects, shares_of_clock_and_kernels_add_up_and_what_coincides_is_first) {
     history.push_back(point);
   }
   const std::vector<LabelChange> changes = {{at(25), "image", "v1", "v2"}, {at(5), "image", "v0", "v1"}};
-  const auto suspects = rank_suspects(history, at(30), {}, changes);
+  std::vector<Suspect> suspects;
+  for (const Coincidence& one : coincidences(at(30), {}, changes)) suspects.push_back(one.suspect);
+  for (const Suspect& part : parts_of_drop(history, at(30))) suspects.push_back(part);
   ASSERT_EQ(suspects.size(), 3U);
   EXPECT_EQ(suspects[0].kind, SuspectKind::kLabelChange);
   EXPECT_FALSE(suspects[0].explained_ratio);
@@ -399,6 +401,58 @@ TEST(Job, what_may_be_an_evaluation_is_information_unless_a_label_changed_with_i
   EXPECT_EQ(lasting.text.find("evaluation"), std::string::npos) << lasting.text;
   const std::vector<LabelChange> changes = {{at(119), "image", "v1", "v2"}};
   EXPECT_EQ(regression_after(5, changes).severity, Severity::kCritical);
+}
+
+TEST(Job, suspects_and_what_was_before_stay_while_the_regression_is_open) {
+  JobDetector detector("job");
+  const std::vector<LabelChange> changes = {{at(119), "image", "v1", "v2"}};
+  Finding slow;
+  slow.kind = FindingKind::kThermal;
+  slow.gpu = "GPU-1";
+  slow.first = at(121);
+  slow.text = "GPU-1 is slow";
+  std::vector<std::vector<Suspect>> seen;
+  for (std::int64_t minute = 0; minute < 120 + 600; ++minute) {
+    MinutePoint point = working(minute);
+    if (minute >= 120) {
+      point.ofu_ratio = *point.ofu_ratio / 2;
+      point.sm_ratio = *point.sm_ratio / 2;
+      point.tensor_ratio = *point.tensor_ratio / 2;
+    }
+    detector.add(point, {});
+    // The GPU is mended ten minutes later.
+    const auto found = detector.findings(kNames, {}, changes, minute < 131 ? std::span(&slow, 1) : std::span<const Finding>());
+    for (const Finding& finding : found) {
+      if (finding.kind == FindingKind::kRegression) seen.push_back(finding.suspects);
+    }
+  }
+  ASSERT_GT(seen.size(), 500U);
+  const auto texts = [](const std::vector<Suspect>& suspects) {
+    std::vector<std::string> out;
+    for (const Suspect& one : suspects) out.push_back(one.text);
+    return out;
+  };
+  ASSERT_EQ(seen.back().size(), 3U);
+  EXPECT_EQ(seen.back()[0].kind, SuspectKind::kLabelChange);
+  EXPECT_EQ(seen.back()[1].text, "GPU-1 is slow");
+  EXPECT_EQ(seen.back()[2].kind, SuspectKind::kHostOrInput);
+  EXPECT_EQ(texts(seen.back()), texts(seen[60])) << "an hour after it was found, and ten";
+
+  // After a restart the detector is given the past without anybody asking for findings meanwhile.
+  JobDetector again("job");
+  for (std::int64_t minute = 0; minute < 120 + 600; ++minute) {
+    MinutePoint point = working(minute);
+    if (minute >= 120) {
+      point.ofu_ratio = *point.ofu_ratio / 2;
+      point.sm_ratio = *point.sm_ratio / 2;
+      point.tensor_ratio = *point.tensor_ratio / 2;
+    }
+    again.add(point, {});
+  }
+  const auto found = again.findings(kNames, {}, changes);
+  ASSERT_EQ(found.size(), 1U);
+  ASSERT_EQ(found[0].suspects.size(), 2U);
+  EXPECT_EQ(found[0].suspects[1].text, seen.back()[2].text);
 }
 
 TEST(Job, a_family_finding_needs_an_hour_of_work) {

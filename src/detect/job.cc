@@ -21,15 +21,16 @@ Finding begin(FindingKind kind, const std::string& job, units::Instant first, un
   return out;
 }
 
-// With a slow GPU or a changed label: evaluations have neither.
-bool coincides(const std::vector<Suspect>& suspects) {
-  return std::any_of(suspects.begin(), suspects.end(), [](const Suspect& suspect) { return !suspect.explained_ratio; });
-}
-
 }  // namespace
 
 void JobDetector::add(const MinutePoint& job, std::span<const GpuMinute> gpus) {
   regression_.add(job);
+  const std::optional<Regression>& open = regression_.open();
+  if (!open || (suspects_ && suspects_->moment() != open->first)) suspects_.reset();
+  if (open) {
+    if (!suspects_) suspects_ = std::make_unique<KeptSuspects>(open->first);
+    suspects_->see(regression_.history());
+  }
   stall_.add(job);
   peers_.add(gpus);
 }
@@ -42,8 +43,7 @@ std::optional<double> JobDetector::level_ofu_ratio() const {
   return base::median(std::move(values));
 }
 
-Finding JobDetector::regression_finding(const Regression& open, std::vector<Finding> gpu_findings,
-                                        std::span<const LabelChange> changes) const {
+Finding JobDetector::regression_finding(const Regression& open) const {
   Finding out = begin(FindingKind::kRegression, job_, open.first, open.last);
   if (open.size_ratio() <= kCriticalSize) out.severity = Severity::kCritical;
   out.evidence = {{"ofu_before_ratio", open.before_ofu_ratio},
@@ -52,13 +52,10 @@ Finding JobDetector::regression_finding(const Regression& open, std::vector<Find
                   {"confidence_ratio", open.confidence_ratio},
                   {"found_unix_seconds", static_cast<double>(open.found.unix_milliseconds) / 1000}};
   out.series_name = "ofu_ratio";
-  std::vector<MinutePoint> history;
-  for (const KeptMinute& minute : regression_.history()) {
-    history.push_back(minute.point());
-    out.series.push_back({minute.start(), minute.ofu_ratio()});
-  }
-  out.suspects = rank_suspects(history, open.first, gpu_findings, changes);
-  if (open.may_be_evaluation && !coincides(out.suspects)) out.severity = Severity::kInfo;
+  for (const KeptMinute& minute : regression_.history()) out.series.push_back({minute.start(), minute.ofu_ratio()});
+  out.suspects = suspects_->all();
+  // With a slow GPU or a changed label: evaluations have neither.
+  if (open.may_be_evaluation && !suspects_->coincide()) out.severity = Severity::kInfo;
   out.cost = open.cost;
   out.text = "OFU fell from " + percent(open.before_ofu_ratio) + " to " + percent(open.after_ofu_ratio) + " at " +
              units::to_rfc3339(open.first) + "; " + in_words("%.1f", open.cost.value) + " GPU-hours lost since";
@@ -82,14 +79,15 @@ Finding JobDetector::stall_finding(const Stall& open) const {
 }
 
 std::vector<Finding> JobDetector::findings(const SubjectNames& names, std::span<const double> family, std::span<const LabelChange> changes,
-                                           std::span<const Finding> faults) const {
+                                           std::span<const Finding> faults) {
   std::vector<Finding> out = peers_.findings(job_, names);
   if (regression_.open()) {
     std::vector<Finding> about_gpus = out;
     for (const Finding& fault : faults) {
       if (!info_of(fault.kind).data_quality) about_gpus.push_back(fault);
     }
-    out.push_back(regression_finding(*regression_.open(), std::move(about_gpus), changes));
+    suspects_->see(coincidences(regression_.open()->first, about_gpus, changes));
+    out.push_back(regression_finding(*regression_.open()));
   }
   if (stall_.open()) out.push_back(stall_finding(*stall_.open()));
   const std::optional<double> level = level_ofu_ratio();

@@ -2,6 +2,7 @@
 // All that is watched of one job, and its findings: regression, stall, its GPUs among each other, its family.
 // Threads: one at a time; one of it for each job.
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,17 +29,19 @@ class JobDetector {
   bool is_regressed() const { return regression_.open().has_value(); }
 
   // What is the matter now. `family`: levels of the family's other runs. `changes`: of the job's labels. `faults`: of GPUs and hosts of the job.
+  // Suspects that it is told of here stay with the regression.
   std::vector<Finding> findings(const SubjectNames& names, std::span<const double> family = {}, std::span<const LabelChange> changes = {},
-                                std::span<const Finding> faults = {}) const;
+                                std::span<const Finding> faults = {});
 
  private:
-  Finding regression_finding(const Regression& open, std::vector<Finding> gpu_findings, std::span<const LabelChange> changes) const;
+  Finding regression_finding(const Regression& open) const;
   Finding stall_finding(const Stall& open) const;
 
   std::string job_;
   RegressionDetector regression_;
   StallDetector stall_;
   PeerDetector peers_;
+  std::unique_ptr<KeptSuspects> suspects_;  // while a regression is open: of thousands of jobs few have one
 };
 
 }  // namespace flopsight::detect

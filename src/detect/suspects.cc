@@ -80,12 +80,10 @@ class Ranking {
 
   std::vector<Suspect> take() {
     std::stable_sort(suspects_.begin(), suspects_.end(), [](const Suspect& a, const Suspect& b) {
-      return a.explained_ratio.value_or(2) > b.explained_ratio.value_or(2);
+      return *a.explained_ratio > *b.explained_ratio;
     });
     return std::move(suspects_);
   }
-  // What coincides in time goes first, in the order in which it is named.
-  void add_coincidence(SuspectKind kind, std::string text) { suspects_.push_back({kind, std::nullopt, std::move(text)}); }
 
  private:
   void add(SuspectKind kind, double log_fall, std::string text) {
@@ -117,22 +115,43 @@ bool near(units::Instant a, units::Instant b) { return std::abs((a - b).value) <
 
 }  // namespace
 
-std::vector<Suspect> rank_suspects(std::span<const MinutePoint> history, units::Instant moment, std::span<const Finding> same_job,
-                                   std::span<const LabelChange> changes) {
+std::vector<Suspect> parts_of_drop(std::span<const MinutePoint> history, units::Instant moment) {
   Ranking ranking(history, moment);
+  ranking.add_parts();
+  return ranking.take();
+}
+
+std::vector<Coincidence> coincidences(units::Instant moment, std::span<const Finding> same_job, std::span<const LabelChange> changes) {
+  std::vector<Coincidence> out;
   for (const LabelChange& change : changes) {
     if (!near(change.time, moment)) continue;
-    ranking.add_coincidence(SuspectKind::kLabelChange, "label " + base::printable(change.name) + " changed" +
-                                                           from_to("'" + base::printable(change.before) + "'",
-                                                                   "'" + base::printable(change.after) + "'") +
-                                                           " at " + units::to_rfc3339(change.time) + " (coincides in time)");
+    const std::string text = "label " + base::printable(change.name) + " changed" + from_to("'" + base::printable(change.before) + "'", "'" + base::printable(change.after) + "'") + " at " +
+                             units::to_rfc3339(change.time) + " (coincides in time)";
+    out.push_back({text, {SuspectKind::kLabelChange, std::nullopt, text}});
   }
   for (const Finding& finding : same_job) {
     if (finding.gpu.empty() && finding.host.empty()) continue;
-    if (near(finding.first, moment)) ranking.add_coincidence(SuspectKind::kSlowGpu, finding.text);
+    if (near(finding.first, moment)) out.push_back({finding_key(finding), {SuspectKind::kSlowGpu, std::nullopt, finding.text}});
   }
-  ranking.add_parts();
-  return ranking.take();
+  return out;
+}
+
+void KeptSuspects::see(std::vector<Coincidence> coinciding) {
+  for (Coincidence& one : coinciding) {
+    const auto known = std::find_if(coinciding_.begin(), coinciding_.end(), [&](const Coincidence& each) { return each.key == one.key; });
+    if (known == coinciding_.end()) {
+      coinciding_.push_back(std::move(one));
+    } else {
+      known->suspect = std::move(one.suspect);
+    }
+  }
+}
+
+std::vector<Suspect> KeptSuspects::all() const {
+  std::vector<Suspect> out;
+  for (const Coincidence& one : coinciding_) out.push_back(one.suspect);
+  out.insert(out.end(), parts_.begin(), parts_.end());
+  return out;
 }
 
 }  // namespace flopsight::detect

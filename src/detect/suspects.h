@@ -13,6 +13,7 @@
 // A part under 15 % of the drop, or that rose, is no suspect. Quantities that were not measured on both sides accuse nobody.
 // Threads: pure.
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,8 +30,45 @@ struct LabelChange {
   std::string after;
 };
 
-// `history`: minutes on both sides of `moment`. `same_job`: other findings about the job's GPUs and hosts.
-std::vector<Suspect> rank_suspects(std::span<const MinutePoint> history, units::Instant moment, std::span<const Finding> same_job,
-                                   std::span<const LabelChange> changes);
+// What has a share, the largest first. `history`: minutes on both sides of `moment`.
+std::vector<Suspect> parts_of_drop(std::span<const MinutePoint> history, units::Instant moment);
+
+// What coincides in time, each with what it is the same by when it is seen again. `same_job`: other findings about the job's GPUs and hosts.
+struct Coincidence {
+  std::string key;
+  Suspect suspect;
+};
+std::vector<Coincidence> coincidences(units::Instant moment, std::span<const Finding> same_job, std::span<const LabelChange> changes);
+
+// The suspects of one open regression. What was seen of it stays: minutes before the moment leave the history, a slow GPU is mended, and neither changes
+// what happened at the moment. Threads: values.
+class KeptSuspects {
+ public:
+  explicit KeptSuspects(units::Instant moment) : moment_(moment) {}
+
+  units::Instant moment() const { return moment_; }
+  // Ranks the parts anew while there is as much of the time before as at first, or half an hour.
+  template <typename Minutes>
+  void see(const Minutes& history) {
+    std::size_t before = 0;
+    while (before < history.size() && history[before].start() < moment_) ++before;
+    if (before == 0 || before < std::min(kBeforeMinutes, before_minutes_)) return;
+    std::vector<MinutePoint> points;
+    for (const auto& minute : history) points.push_back(minute.point());
+    before_minutes_ = std::max(before_minutes_, before);
+    parts_ = parts_of_drop(points, moment_);
+  }
+  void see(std::vector<Coincidence> coinciding);
+  // What coincides in time goes first, in the order in which it was seen.
+  std::vector<Suspect> all() const;
+  bool coincide() const { return !coinciding_.empty(); }
+
+ private:
+  static constexpr std::size_t kBeforeMinutes = 30;
+  units::Instant moment_;
+  std::size_t before_minutes_ = 0;
+  std::vector<Suspect> parts_;
+  std::vector<Coincidence> coinciding_;
+};
 
 }  // namespace flopsight::detect
