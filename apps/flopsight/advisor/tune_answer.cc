@@ -75,8 +75,8 @@ void say_positions(const flops::Model& model, std::uint64_t tokens, const char* 
 
 std::string fabric_text(const TuneCommon& a, const tuning::Fabric& fabric) {
   if (!a.node_gpus && !a.node_bytes_per_second && !a.network_bytes_per_second) return std::string(fabric.name) + ": " + std::string(fabric.what);
-  const auto rate = [](const units::BytesPerSecond& one) { return one.value > 0 ? views::text_table::number(one.value / 1e9, "%.6g GB/s") : std::string("none"); };
-  return "links as given: " + std::to_string(fabric.node_gpus) + (fabric.node_gpus == 1 ? " GPU" : " GPUs") + " to a node, " + rate(fabric.node_rate) + " inside, " + rate(fabric.network_rate) + " of network for each, latencies as of " +
+  const auto rate = [](const units::BytesPerSecond& one) { return views::text_table::number(one.value / 1e9, "%.6g GB/s"); };
+  return "links as given: " + std::to_string(fabric.node_gpus) + (fabric.node_gpus == 1 ? " GPU" : " GPUs") + " to a node, " + rate(fabric.node_rate) + " inside, " + (fabric.network_rate.value > 0 ? rate(fabric.network_rate) + " of network for each" : std::string("no network")) + ", latencies as of " +
          std::string(fabric.name);
 }
 
