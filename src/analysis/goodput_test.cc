@@ -70,6 +70,45 @@ TEST(Phases, an_evaluation_has_quiet_links_and_works) {
   EXPECT_NEAR(minutes(p, Phase::kTraining), 60, 1e-6);
 }
 
+TEST(Phases, an_evaluation_may_leave_sms_idle_in_its_own_way) {
+  Minute evaluation;
+  evaluation.pause = 0.4;
+  evaluation.links = 0.25 / 0.6;  // a quarter in all
+  Job job;
+  for (int hour = 0; hour < 4; ++hour) job.add(48).add(12, evaluation);
+  const Phases p = job.add(10).phases();
+  EXPECT_NEAR(minutes(p, Phase::kEvaluation), 48, 1e-6);
+  EXPECT_EQ(p.of(Phase::kSlowed), 0);
+  EXPECT_EQ(p.spans[1].phase, Phase::kEvaluation);
+}
+
+TEST(Phases, a_job_that_trains_more_slowly_to_its_end_is_slowed_and_not_idle) {
+  for (const double links : {1.0, 0.3}) {
+    const Phases p = Job().add(120).add(120, {0.7, links, 1e8, 0, 0}).phases();
+    EXPECT_EQ(p.of(Phase::kIdleTail), 0) << links;
+    EXPECT_EQ(p.of(Phase::kEvaluation), 0) << links;
+    EXPECT_NEAR(minutes(p, Phase::kSlowed), 0.7 * 120, 1e-6) << links;
+  }
+}
+
+TEST(Phases, some_gpus_that_stand_while_others_work_are_no_failure) {
+  const Minute one_of_eight{0.125, 1, 1e8, 1, 0}, most{0.6, 1, 1e8, 1, 0};
+  EXPECT_TRUE(Job().add(60).add(60, one_of_eight).add(1).add(30, one_of_eight).phases().failures.empty());
+  EXPECT_TRUE(Job().add(60).add(20, most).add(30).phases().failures.empty());
+}
+
+TEST(Phases, a_notebook_that_is_used_in_bursts_has_none) {
+  const Minute burst{0, 0, 0, 0, 0};
+  Job notebook, training;
+  for (int i = 0; i < 10; ++i) {
+    notebook.add(3, burst).add(14, kStalls);
+    training.add(3).add(14, kStalls);
+  }
+  EXPECT_EQ(notebook.phases().absent_reason, "works_in_bursts");
+  EXPECT_TRUE(notebook.phases().failures.empty());
+  EXPECT_EQ(training.phases().failures.size(), 9U) << "GPUs that exchange gradients and hang";
+}
+
 TEST(Phases, a_stall_and_the_restart_after_it_are_a_failure) {
   const Phases p = Job().add(1, kStands).add(30).add(1, kWrites).add(20).add(10, kStalls).add(2, kStands).add(30).phases();
   EXPECT_NEAR(minutes(p, Phase::kStalled), 10, 1e-6);

@@ -15,6 +15,10 @@ constexpr double kOfuMin = 0.02;
 constexpr double kWholePause = 0.5;
 // Shares of a slot that are the usual unevenness of steps.
 constexpr double kPauseMin = 0.05, kEvaluationMin = 0.15;
+constexpr double kQuietLinks = 0.5;  // of what they carry typically for as much work: below, it is an evaluation
+constexpr double kWorksMin = 0.1;    // of the typical OFU: from there on a job trains, however slowly (regression.h takes the same for a pause)
+constexpr double kEvaluationWallSecondsMax = 20 * 60;  // of one that no training follows; a job that stays so is slower than it was
+constexpr std::size_t kBurstsMin = 3;
 constexpr double kLinksMin = 1e9;  // bytes a second of a GPU: below, there is nothing to miss
 
 struct Slot {
@@ -26,7 +30,9 @@ struct Slot {
   double stalled_ratio = 0;  // of that, where nothing runs or waits on silent links
   double links_bytes_per_second = 0, pcie_tx_bytes_per_second = 0;  // of one GPU
   // What it is made of.
+  bool works = false;
   double pause_ratio = 0, evaluation_ratio = 0;
+  double idle_beyond_usual_ratio = 0;  // a pause, unless it is an evaluation
   Phase pause = Phase::kSlowed;
 };
 
@@ -71,27 +77,40 @@ std::optional<Typical> typical_of(const std::vector<Slot>& slots) {
                  *base::median(std::move(pcie))};
 }
 
+bool is_stalled(const Slot& slot) { return slot.stalled_ratio >= 0.5 * slot.idle_ratio; }
+
+bool sends_checkpoint(const Slot& slot, const Typical& typical) {
+  return slot.pcie_tx_bytes_per_second >= kCheckpointBytesPerSecond * slot.pause_ratio && slot.pcie_tx_bytes_per_second > 2 * typical.pcie_tx_bytes_per_second;
+}
+
 // How much of a slot is a pause, and how much an evaluation.
 void divide(Slot& slot, const Typical& typical) {
   if (!slot.known) return;
+  slot.works = slot.ofu_ratio >= kWorksMin * typical.ofu_ratio;
   const double room = 1 - typical.idle_ratio;
   slot.pause_ratio = room > 0 ? std::clamp((slot.idle_ratio - typical.idle_ratio) / room, 0.0, 1.0) : 0;
   if (slot.pause_ratio < kPauseMin) slot.pause_ratio = 0;
-  if (slot.pause_ratio >= kWholePause || typical.links_bytes_per_second < kLinksMin) return;
-  const double quiet = 1 - slot.pause_ratio - slot.links_bytes_per_second / typical.links_bytes_per_second;
+  slot.idle_beyond_usual_ratio = slot.pause_ratio;
   // Without tensor work nothing is evaluated.
-  if (quiet >= kEvaluationMin && slot.ofu_ratio > 0.2 * typical.ofu_ratio) slot.evaluation_ratio = quiet;
+  if (typical.links_bytes_per_second < kLinksMin || slot.ofu_ratio <= 0.2 * typical.ofu_ratio) return;
+  const double links_ratio = slot.links_bytes_per_second / typical.links_bytes_per_second, work_ratio = 1 - slot.pause_ratio;
+  if (work_ratio <= 0) return;
+  // An evaluation leaves SMs idle in its own way: that is no pause of a training beside it, unless something else speaks for one.
+  const bool own_idle = !is_stalled(slot) && !sends_checkpoint(slot, typical);
+  if (slot.pause_ratio > 0 && own_idle && links_ratio < kQuietLinks * work_ratio) {
+    slot.evaluation_ratio = 1;
+    slot.pause_ratio = 0;
+  } else if (work_ratio - links_ratio >= kEvaluationMin && slot.pause_ratio < kWholePause) {
+    slot.evaluation_ratio = work_ratio - links_ratio;
+  }
 }
 
-bool trains(const Slot& slot) { return slot.known && slot.pause_ratio < kWholePause; }
+bool trains(const Slot& slot) { return slot.known && (slot.pause_ratio < kWholePause || slot.works); }
 
 // What the pauses of slots [first, last] are, which are pauses as a whole and follow each other. `trained`: it did before them.
 void name_run(std::vector<Slot>& slots, std::size_t first, std::size_t last, bool trained, bool trains_later, bool after_loss,
               const Typical& typical) {
-  const auto sends = [&](const Slot& slot) {
-    return slot.pcie_tx_bytes_per_second >= kCheckpointBytesPerSecond * slot.pause_ratio &&
-           slot.pcie_tx_bytes_per_second > 2 * typical.pcie_tx_bytes_per_second;
-  };
+  const auto sends = [&](const Slot& slot) { return sends_checkpoint(slot, typical); };
   bool restarting = after_loss;
   for (std::size_t i = first; i <= last; ++i) {
     Slot& slot = slots[i];
@@ -100,7 +119,7 @@ void name_run(std::vector<Slot>& slots, std::size_t first, std::size_t last, boo
       slot.pause = Phase::kStartUp;
       continue;
     }
-    const bool stalled = slot.stalled_ratio >= 0.5 * slot.idle_ratio;
+    const bool stalled = is_stalled(slot);
     restarting = restarting || stalled;
     if (!trains_later) {
       slot.pause = sends(slot) ? Phase::kCheckpoint : stalled ? Phase::kStalled : Phase::kIdleTail;
@@ -121,7 +140,12 @@ class Course {
 
   void run(Phases& out) {
     for (Slot& slot : slots_) divide(slot, typical_);
+    drop_endless_evaluation();
     name_pauses();
+    if (works_in_bursts()) {
+      out.absent_reason = "works_in_bursts";
+      return;
+    }
     find_failures(out);
     add_up(out);
     join(out);
@@ -130,6 +154,38 @@ class Course {
  private:
   bool is_loss_before(std::size_t i) const {
     return i > 0 && (slots_[i].start - slots_[i - 1].start).value > slot_.value * 1.5;
+  }
+
+  // What no training follows, and lasts, is how the job is now.
+  void drop_endless_evaluation() {
+    std::size_t end = slots_.size();
+    while (end > 0 && !trains(slots_[end - 1])) --end;
+    std::size_t first = end;
+    while (first > 0 && (slots_[first - 1].evaluation_ratio >= 0.5 || !slots_[first - 1].known)) --first;
+    if (first == end || (slots_[end - 1].start - slots_[first].start).value < kEvaluationWallSecondsMax) return;
+    for (std::size_t i = first; i < end; ++i) {
+      slots_[i].evaluation_ratio = 0;
+      slots_[i].pause_ratio = slots_[i].idle_beyond_usual_ratio;
+    }
+  }
+
+  // Like a notebook: it stands for longer than it works, again and again, without GPUs that wait for one another. Nothing of that is a failure.
+  bool works_in_bursts() const {
+    if (typical_.links_bytes_per_second >= kLinksMin) return false;
+    std::size_t bursts = 0, works = 0, stands = 0, waiting = 0;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const Slot& slot = slots_[i];
+      if (!slot.known) continue;
+      if (trains(slot)) {
+        bursts += waiting > 0 && works > 0 ? 1 : 0;
+        stands += works > 0 ? waiting : 0;
+        waiting = 0;
+        ++works;
+      } else if (slot.pause != Phase::kCheckpoint) {
+        ++waiting;
+      }
+    }
+    return bursts >= kBurstsMin && stands > works;
   }
 
   void name_pauses() {
@@ -162,8 +218,7 @@ class Course {
   void name_part(std::size_t i, bool trained, bool is_last, bool lost) {
     Slot& slot = slots_[i];
     if (slot.pause_ratio == 0) return;
-    const bool sends = slot.pcie_tx_bytes_per_second >= kCheckpointBytesPerSecond * slot.pause_ratio &&
-                       slot.pcie_tx_bytes_per_second > 2 * typical_.pcie_tx_bytes_per_second;
+    const bool sends = sends_checkpoint(slot, typical_);
     if (!trained) {
       slot.pause = Phase::kStartUp;
     } else if (lost) {
@@ -172,7 +227,7 @@ class Course {
       slot.pause = slots_[i - 1].pause == Phase::kStalled ? Phase::kRestart : slots_[i - 1].pause;
     } else if (sends) {
       slot.pause = Phase::kCheckpoint;
-    } else if (slot.stalled_ratio >= 0.5 * slot.idle_ratio) {
+    } else if (is_stalled(slot)) {
       slot.pause = is_last ? Phase::kIdleTail : Phase::kStalled;
     } else {
       slot.pause = Phase::kSlowed;
@@ -185,9 +240,11 @@ class Course {
     bool seen = false, trained = false;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const Slot& slot = slots_[i];
-      const bool stops = (slot.known && slot.pause_ratio > 0 && (slot.pause == Phase::kStalled || slot.pause == Phase::kRestart)) || is_loss_before(i);
+      // A job of which some GPUs stand while others work has not failed.
+      const bool stops = (slot.known && !trains(slot) && (slot.pause == Phase::kStalled || slot.pause == Phase::kRestart)) || is_loss_before(i);
       if (trained && stops && !open) {
-        open = Phases::Failure{slot.start, {}, since_checkpoint, seen};
+        const bool began_before = i > 0 && !is_loss_before(i) && slots_[i - 1].known && slots_[i - 1].pause_ratio > 0 && slots_[i - 1].pause == Phase::kStalled;
+        open = Phases::Failure{slots_[began_before ? i - 1 : i].start, {}, since_checkpoint, seen};
       }
       if (!trains(slot)) {
         if (slot.known && slot.pause == Phase::kCheckpoint) {
@@ -225,7 +282,7 @@ class Course {
       }
       add(slot.pause, slot.allocated_seconds * slot.pause_ratio);
       add(Phase::kEvaluation, slot.allocated_seconds * slot.evaluation_ratio);
-      add(slot.pause_ratio >= kWholePause ? slot.pause : Phase::kTraining,
+      add(trains(slot) ? Phase::kTraining : slot.pause,
           slot.allocated_seconds * (1 - slot.pause_ratio - slot.evaluation_ratio));
       const bool checkpoint = slot.pause_ratio > 0 && slot.pause == Phase::kCheckpoint;
       if (checkpoint) out.checkpoint_wall_seconds += slot_.value * slot.pause_ratio;

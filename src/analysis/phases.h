@@ -3,7 +3,9 @@
 //
 // What is normal is taken from the job itself: its typical slot is the median of those that deliver at least half of what its best tenth does. A slot is
 // then divided by how much more idle its SMs are than typically (a pause), and by how much less its links carry while it works (an evaluation,
-// which needs no gradients of other GPUs); the rest is training. So pauses shorter than a slot count with their length. What a pause is follows from what
+// which needs no gradients of other GPUs); the rest is training. So pauses shorter than a slot count with their length. Where links carry under half of what
+// they do typically for as much work, SMs that idle more are the evaluation's. One that lasts for over 20 minutes and is followed by no training is none.
+// A slot that delivers a tenth of the typical OFU trains, however slowly: it is no idle tail. What a pause is follows from what
 // is around it and from its counters:
 //   before the first training: start-up; after the last: idle tail, or a checkpoint where the GPUs send over PCIe;
 //   nothing runs, or kernels wait on silent links (rollups/causes.h): stalled;
@@ -13,7 +15,8 @@
 // These rules are assumptions, and answers say them (kPhaseRules). Nothing is concluded from slots that are not measured by half, or
 // without SM activity: their time is unmeasured.
 //
-// A job that delivers no tensor work to speak of (an inference server, a notebook) has no phases: `absent_reason` says so.
+// A job that delivers no tensor work to speak of (an inference server), or works in bursts and stands for longer between them, three times and more, with links
+// that carry nothing (a notebook), has no phases: `absent_reason` says so.
 //
 // Units: GPU-seconds unless a name says otherwise. Threads: pure.
 
@@ -36,7 +39,8 @@ std::string_view phase_name(Phase phase);  // "start_up", "training", …
 inline constexpr double kCheckpointBytesPerSecond = 5e8;  // of one GPU, while it pauses
 inline constexpr std::string_view kPhaseRules =
     "phases: a pause is SM idle time beyond the job's own median; a checkpoint where GPUs meanwhile send 0.5 GB/s over PCIe and twice "
-    "what they do typically; an evaluation where links carry under half of what they do typically; stalled as in the waterfall";
+    "what they do typically; an evaluation where links carry under half of what they do typically for as much work; training from a tenth of the typical OFU on; "
+    "a failure where all of it stops, and not some GPUs; stalled as in the waterfall";
 
 // The rollup of one slot of a job, all of its GPUs.
 struct PhaseSlot {

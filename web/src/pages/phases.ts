@@ -37,6 +37,7 @@ const SHARES: [string, string, Colour][] = [
 const LISTED = 200;
 const LOST_SOURCES: Record<string, string> = { log: "by the steps that it tells", "checkpoints seen": "by the checkpoints seen" };
 const ABSENT: Record<string, string> = {
+  works_in_bursts: "it works in bursts and stands for longer between them, as a notebook does",
   no_training_seen: "no tensor work to speak of was seen, as of an inference server or a notebook",
   no_sm_activity: "SM activity is not scraped, and pauses are told from it",
 };
