@@ -8,7 +8,11 @@
 
 #include "analysis/report.h"
 #include "base/file.h"
+#include "base/regex.h"
+#include "catalog/metrics.h"
+#include "jobs/owners.h"
 #include "run.h"
+#include "training_logs/exported_metrics.h"
 #include "views/report_views.h"
 
 namespace flopsight::app {
@@ -53,6 +57,29 @@ TEST(Docs, the_readmes_outputs_are_the_programs) {
     for (std::size_t at = 0; (at = text.find(root, at)) != std::string::npos;) text.erase(at, root.size());
     EXPECT_NE(readme->find(text), std::string::npos) << "the README lacks:\n" << text;
   }
+}
+
+// What the page and the documentation give to copy has to let through every name that is read, or the fleet stays empty without a word.
+TEST(Docs, the_names_that_prometheus_is_told_to_send_are_all_that_are_read) {
+  std::vector<std::string> expressions;
+  for (const char* file : {"docs/serve.md", "web/src/pages/connect.ts"}) {
+    const std::string text = base::read_file(std::string(FLOPSIGHT_SOURCE_DIR "/") + file).value();
+    const std::string begin = "regex: \"";
+    const std::size_t at = text.find(begin);
+    ASSERT_NE(at, std::string::npos) << file;
+    expressions.push_back(text.substr(at + begin.size(), text.find('"', at + begin.size()) - at - begin.size()));
+  }
+  EXPECT_EQ(expressions[0], expressions[1]);
+  // Prometheus anchors expressions at both ends.
+  const base::Regex kept = base::Regex::parse("^(?:" + expressions[0] + ")$").value();
+  std::vector<std::string> names = {"kube_pod_owner", "kube_replicaset_owner", "kube_job_owner", "kube_pod_labels", "kube_pod_completion_time"};
+  for (const std::string& name : names) EXPECT_TRUE(jobs::OwnerTable::wants(name)) << name;
+  for (const catalog::MetricAlias& alias : catalog::metric_aliases()) names.emplace_back(alias.raw_name);
+  for (const char* means : {"flops_per_gpu", "tokens", "loss", "mfu"}) {
+    for (const auto& metric : training_logs::ExportedMetrics::builtin().named(means)) names.push_back(metric.name);
+  }
+  EXPECT_GT(names.size(), 100U);
+  for (const std::string& name : names) EXPECT_TRUE(kept.found_in(name)) << name;
 }
 
 // The columns of `report --format csv` as docs/report.md lists them are those that are printed, in their order.

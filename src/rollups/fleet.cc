@@ -115,6 +115,8 @@ double resolve_device(GpuTime& gpu, const FleetOptions& options,
     } else {
       quality.add("unknown_model", gpu.gpu.model_raw);
     }
+  } else if (!gpu.device->tensor_peak_clock && !options.override_clock) {
+    quality.add("model_without_clock", gpu.device->model);
   }
   gpu.reference = model::reference_clock(options.policy, options.override_clock, gpu.device,
                                          scraped_max_clock);

@@ -16,7 +16,8 @@ constexpr std::array<ReasonText, kAbsentReasonCount> kReasons = {{
      "DCGM lacks profiling fields, nvidia-smi exporters never have one"},
     {"no_clock", "tensor activity is scraped without an SM clock"},
     {"no_reference_clock",
-     "GPU model not in the catalogue and no maximum SM clock scraped; add a row with --gpu-catalog"},
+     "nobody knows the clock of the GPU model's peak: the catalogue does not have the model (unknown_model), or has it without a clock "
+     "(model_without_clock), and no maximum SM clock is scraped; add a row with --gpu-catalog"},
     {"uncalibrated",
      "this vendor's tensor activity is not calibrated against FLOPs; shown, but no OFU is made of it"},
     {"blank", "DCGM's constant for \"no value\""},

@@ -70,6 +70,7 @@ constexpr CodeText kCodes[] = {
      "tensor activity exactly 0 while SMs are busy and power is high: no matrix work, or a stuck counter"},
     {"timestamps_ignored", "only one point in time per GPU: treated as an instant"},
     {"untimed_scrape", "a scrape without timestamps beside others that have them: its time is unknown"},
+    {"model_without_clock", "the catalogue has the GPU model, and no clock or peak of it that anybody has published"},
     {"unknown_model", "GPU model not in the catalogue: no peak, no neighbour's peak"},
     {"ignored_metric", "samples left out by an ignore rule"},
 };

@@ -174,6 +174,15 @@ TEST(ReportLabels, one_model_under_all_its_names) {
   }
 }
 
+TEST(ReportLabels, a_model_that_the_catalogue_has_without_a_clock_is_not_said_to_be_missing_from_it) {
+  const std::string labels = "gpu=\"0\",UUID=\"GPU-a\",modelName=\"NVIDIA RTX PRO 6000 Blackwell Server Edition\"";
+  const Value r = report(sample(kTensor, labels, "0.5") + sample(kClock, labels, "1410"));
+  EXPECT_EQ(text(r, "gpus.0.model"), "RTX PRO 6000 Blackwell Server");
+  EXPECT_EQ(text(r, "gpus.0.absent_reason"), "no_reference_clock");
+  EXPECT_EQ(quality(r, "model_without_clock"), 1);
+  EXPECT_EQ(quality(r, "unknown_model"), 0);
+}
+
 TEST(ReportLabels, an_unknown_model_has_no_ofu_and_no_neighbours_peak) {
   for (const char* raw : {"GRID A100-10C", "NVIDIA A100-PG509-200", "NVIDIA H100X", "NVIDIA GB2000", "NVIDIA X9000",
                           "AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2"}) {

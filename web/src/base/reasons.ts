@@ -3,7 +3,7 @@
 const MEANINGS: Record<string, string> = {
   no_tensor_counter: "no tensor counter is scraped for it",
   no_clock: "tensor activity is scraped without an SM clock",
-  no_reference_clock: "the GPU model is not in the catalogue, so nobody knows the clock of its peak",
+  no_reference_clock: "nobody knows the clock of the GPU model's peak: the catalogue does not have the model, or has it without a clock",
   uncalibrated: "this vendor's tensor activity is not calibrated against FLOPs",
   blank: "DCGM said \u201cno value\u201d",
   not_a_number: "the exporter said NaN",

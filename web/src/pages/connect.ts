@@ -19,7 +19,7 @@ function ways(host: string, origin: string): Way[] {
     {
       title: "2. Let Prometheus send",
       says: "Prometheus (or vmagent) that scrapes them already sends a copy. In its configuration:",
-      text: `remote_write:\n  - url: ${origin}/api/v1/write\n    write_relabel_configs:\n      - source_labels: [__name__]\n        regex: "DCGM_.*|nvidia_.*|amd_.*|gpu_.*|kube_.*_owner|kube_pod_.*|megatron_training_.*|flopsight_training_.*"\n        action: keep`,
+      text: `remote_write:\n  - url: ${origin}/api/v1/write\n    write_relabel_configs:\n      - source_labels: [__name__]\n        regex: "DCGM_.*|dcgm_.*|nvidia_.*|accelerator_nvidia_.*|amd_.*|gpu_.*|slurm_job_.*|uuid:ceems_.*|kube_.*_owner|kube_pod_.*|megatron_training_.*|flopsight_gpu_.*|flopsight_training_.*"\n        action: keep`,
     },
     {
       title: "3. Import the past",

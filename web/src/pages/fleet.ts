@@ -14,7 +14,7 @@ import { costExplanation, coverageExplanation, hoursExplanation, ofuExplanation,
 import { costText, findingMarks, kindText, markedList, severityMark } from "./finding_parts";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
-import { accountBar, asked, assumptionList, explain, figure, nothing, qualityList, section, table, tabs, unknown } from "./parts";
+import { accountBar, asked, assumptionList, explain, figure, nothing, qualityList, section, shareOf, table, tabs, unknown } from "./parts";
 import type { Column } from "./parts";
 import { reasonText } from "../base/reasons";
 
@@ -125,7 +125,7 @@ export class FleetPage implements Page {
       this.topFindings(),
       section("Over time", asked(this.series, () => [this.ofu.element, markedList(this.context, this.findings.value?.findings ?? []), this.account.element])),
       section("Whose time it was", this.groups()),
-      section("What these numbers rest on", asked(this.fleet, (value) => [qualityList(value.quality), h("details", null, h("summary", null, "Assumptions"), assumptionList(value.assumptions))])),
+      section("What these numbers rest on", asked(this.fleet, (value) => [qualityList(value.quality, { unmeasured_ratio: shareOf(value.fleet.gpu_hours_unmeasured, value.fleet.gpu_hours_allocated), absent_ratios: value.fleet.absent_ratios, data_findings: this.findings.value?.findings.filter((one) => one.data_quality) ?? null }), h("details", null, h("summary", null, "Assumptions"), assumptionList(value.assumptions))])),
     ];
   }
 

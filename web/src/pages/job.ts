@@ -16,7 +16,7 @@ import { findingMarks, markedList } from "./finding_parts";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
 import { phaseElements, phaseSpans } from "./phases";
-import { asked, assumptionList, explain, figure, nothing, qualityList, section, table } from "./parts";
+import { asked, assumptionList, explain, figure, nothing, qualityList, section, shareOf, table } from "./parts";
 
 const VERDICTS: Record<string, string> = {
   consistent: "Consistent",
@@ -108,7 +108,7 @@ export class JobPage implements Page {
         section("What the job says of itself", asked(this.job, (job) => this.reported(job)))),
       section("What to change next", asked(this.advice, adviceElements)),
       section("Its GPUs", asked(this.gpus, () => [this.heat.element(), h("h3", null, "Slower than the rest"), this.heat.slowTable()])),
-      section("What these numbers rest on", asked(this.job, (job) => qualityList(job.quality))),
+      section("What these numbers rest on", asked(this.job, (job) => qualityList(job.quality, { unmeasured_ratio: shareOf(job.gpu_hours_unmeasured, job.gpu_hours_allocated), data_findings: this.findings.value?.findings.filter((one) => one.data_quality) ?? null }))),
     ];
   }
 
@@ -145,11 +145,11 @@ export class JobPage implements Page {
       figure({ label: "Lost", value: gpuHours(job.gpu_hours_lost), unknown: job.gpu_hours_lost === null, below: job.cost_lost_usd === null ? null : usd(job.cost_lost_usd), why: () => (job.cost_lost_usd === null ? hoursExplanation(job, source) : costExplanation(job, source)) }),
       figure({ label: "Unmeasured", value: gpuHours(job.gpu_hours_unmeasured), unknown: job.gpu_hours_unmeasured === null, below: h("span", { class: "muted" }, `coverage ${percent(job.coverage_ratio)}`), why: () => coverageExplanation(job, source) }),
       figure({
-        label: "Spread over GPUs",
+        label: "Spread over GPU-minutes",
         value: job.ofu_ratio_p5 === null ? "unknown" : `${percent(job.ofu_ratio_p5, 0)} to ${percent(job.ofu_ratio_p95, 0)}`,
         unknown: job.ofu_ratio_p5 === null,
         below: h("span", { class: "muted" }, `median ${percent(job.ofu_ratio_p50)}`),
-        why: () => ({ title: "Spread", says: ["Of all minutes of all its GPUs, 5 % are below the first and 5 % above the second figure. Read from bins of half a percent."], numbers: [["5 %", percent(job.ofu_ratio_p5)], ["Median", percent(job.ofu_ratio_p50)], ["95 %", percent(job.ofu_ratio_p95)], ["Lowest single scrape", percent(job.ofu_ratio_min)], ["Highest single scrape", percent(job.ofu_ratio_max)]], source }),
+        why: () => ({ title: "Spread", says: ["Over time and over GPUs: of all minutes of all its GPUs, 5 % are below the first and 5 % above the second figure. Read from bins of half a percent."], numbers: [["5 %", percent(job.ofu_ratio_p5)], ["Median", percent(job.ofu_ratio_p50)], ["95 %", percent(job.ofu_ratio_p95)], ["Lowest single scrape", percent(job.ofu_ratio_min)], ["Highest single scrape", percent(job.ofu_ratio_max)]], source }),
       }),
       job.energy_joules === null ? null : figure({
         label: "Energy",

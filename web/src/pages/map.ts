@@ -187,7 +187,7 @@ export class MapPage implements Page {
           ? nothing("No GPU was seen in this time. Choose a longer one.")
           : [h("p", { class: "muted" }, `${count(this.order.length)} GPUs of ${count(value.hosts.length)} hosts, a cell each, host by host. ${this.unknownText(value)}`), this.grid.element]))),
       asked(this.gpus, (value) => (value.gpu_count === 0 ? null : section("Hosts with the least", this.hosts(value)))),
-      asked(this.gpus, (value) => (value.quality.length === 0 ? null : section("What these numbers rest on", qualityList(value.quality)))),
+      asked(this.gpus, (value) => (value.quality.length === 0 ? null : section("What these numbers rest on", qualityList(value.quality, { unmeasured_ratio: null, data_findings: null })))),
     ];
   }
 

@@ -7,6 +7,8 @@ import { ApiError, file, hasToken } from "../api/client";
 import { fileName, save } from "../charts/frame";
 import type { Asked } from "./page";
 import type { Quality, Summary } from "../api/answers";
+import { groundLines } from "./grounds";
+import type { Grounds } from "./grounds";
 
 // How a number came about, behind one click on it.
 export interface Explanation {
@@ -139,10 +141,11 @@ export function nothing(...children: Child[]): HTMLElement {
   return h("p", { class: "nothing" }, children);
 }
 
-export function qualityList(quality: Quality): Child {
+export function qualityList(quality: Quality, grounds: Grounds): Child {
   const shown = quality.filter((entry) => entry.code !== "simulated");
-  if (shown.length === 0) return nothing("Nothing is wrong with the data of this window, as far as it can be seen.");
-  return table(
+  const lines = groundLines(quality, grounds).map((line) => h("p", { class: "nothing" }, line));
+  if (shown.length === 0) return lines;
+  return [lines, table(
     [
       { title: "What", cell: (entry) => entry.code.replaceAll("_", " ") },
       { title: "How often", number: true, cell: (entry) => String(entry.count) },
@@ -152,7 +155,12 @@ export function qualityList(quality: Quality): Child {
     shown,
     (entry) => `${entry.code} ${entry.where}`,
     "Quality of the data",
-  );
+  )];
+}
+
+// Of hours: a share of nothing is not known.
+export function shareOf(part: number | null, whole: number | null): number | null {
+  return part === null || whole === null || whole <= 0 ? null : part / whole;
 }
 
 export function assumptionList(assumptions: string[]): Child {

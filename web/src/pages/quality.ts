@@ -8,7 +8,7 @@ import type { Findings, Fleet, Jobs, Targets } from "../api/answers";
 import { about, kindText, lasted, severityMark } from "./finding_parts";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
-import { asked, assumptionList, nothing, qualityList, section, table, unknown } from "./parts";
+import { asked, assumptionList, nothing, qualityList, section, shareOf, table, unknown } from "./parts";
 
 const TARGETS_SHOWN = 200;
 const GROUPS = 200;
@@ -49,7 +49,7 @@ export class QualityPage implements Page {
       section("Coverage", asked(this.fleet, (value) => this.coverage(value))),
       section("What is wrong with the measurement now", asked(this.findings, (value) => this.open(value))),
       section("Attribution", asked(this.by_job, (value) => this.attribution(value))),
-      section("Counters, and what was put right", asked(this.fleet, (value) => qualityList(value.quality))),
+      section("Counters, and what was put right", asked(this.fleet, (value) => qualityList(value.quality, { unmeasured_ratio: shareOf(value.fleet.gpu_hours_unmeasured, value.fleet.gpu_hours_allocated), absent_ratios: value.fleet.absent_ratios, data_findings: this.findings.value?.findings ?? null }))),
       section("GPU models", asked(this.fleet, (value) => this.models(value))),
       section("Exporters that are scraped", this.targets.error?.status === 403 ? nothing("Only administrators see the targets.") : asked(this.targets, (value) => this.exporters(value))),
       section("Assumptions", asked(this.fleet, (value) => assumptionList(value.assumptions))),

@@ -14,7 +14,7 @@ import { ACCOUNT_COLUMNS } from "./account";
 import { copyable } from "./connect";
 import { Asked } from "./page";
 import type { Context, Page } from "./page";
-import { accountBar, answerLink, asked, assumptionList, explain, figure, nothing, qualityList, section, table, tabs, unknown } from "./parts";
+import { accountBar, answerLink, asked, assumptionList, explain, figure, nothing, qualityList, section, shareOf, table, tabs, unknown } from "./parts";
 import type { Column, Explanation } from "./parts";
 import { causeText, causeWithin, keyText, mainCause, movers, rowBefore, wasteParts } from "./waste_parts";
 
@@ -61,7 +61,7 @@ export class WastePage implements Page {
       section("What changed", asked(this.now.value ? this.before : this.now, () => (this.now.value && this.before.value ? this.changes(this.now.value, this.before.value) : null))),
       section("Whose it was", tabs("Grouped by", BY, this.by(), (name) => this.context.set({ by: name === "team" ? "" : name })), asked(this.now, (value) => this.rows(value))),
       section("Prices and attainable references", asked(this.now, (value) => this.grounds(value.total))),
-      section("What these numbers rest on", asked(this.now, (value) => [qualityList(value.quality), assumptionList(value.assumptions)])),
+      section("What these numbers rest on", asked(this.now, (value) => [qualityList(value.quality, { unmeasured_ratio: shareOf(value.total.gpu_hours.unmeasured, value.total.gpu_hours.allocated), data_findings: null }), assumptionList(value.assumptions)])),
     ];
   }
 
