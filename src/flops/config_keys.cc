@@ -19,8 +19,15 @@ constexpr std::array<std::string_view, 17> kHarmlessEndings = {
 constexpr std::array<std::string_view, 3> kHarmlessBeginnings = {"rope_", "router_aux_", "summary_"};
 
 // Harmless as long as they are false.
-constexpr std::array<std::string_view, 6> kHarmlessIfFalse = {"add_cross_attention", "is_encoder_decoder",  "lm_head_bias",
+constexpr std::array<std::string_view, 6> kHarmlessIfFalse = {"add_cross_attention", "is_encoder_decoder", "lm_head_bias",
                                                               "tie_encoder_decoder", "use_cross_attention", "use_mrope"};
+
+// Whether a key that no family reads says with its value that nothing is left out or added: an empty table of pruned heads, no share of dropped layers.
+bool says_nothing(std::string_view key, const json::Value& value) {
+  if (key == "pruned_heads") return value.as_object() != nullptr && value.as_object()->empty();
+  if (key == "layerdrop") return value.as_number() != nullptr && *value.as_number() == 0;
+  return false;
+}
 
 // Words of keys (between underscores) of which false is a statement: what nearly all models have, or a negation.
 constexpr std::array<std::string_view, 21> kUsualWords = {"bias", "biases", "causal", "disable", "disabled", "exclude", "gate",
@@ -54,13 +61,13 @@ constexpr std::array kHarmless = std::to_array<std::string_view>({
     "forced_eos_token_id", "fp16", "fp32", "fused_add_norm", "gradient_checkpointing", "gradient_checkpointing_kwargs",
     "guidance_scale", "hidden_dropout", "id2label", "init_device", "init_method", "initializer_factor",
     "initializer_range", "is_decoder", "is_llama_config", "label2id", "label_names", "layer_norm_eps",
-    "layer_norm_epsilon", "layerdrop", "length_penalty", "logit_scale", "loss_fn", "max_length", "max_new_tokens", "max_time",
+    "layer_norm_epsilon", "length_penalty", "logit_scale", "loss_fn", "max_length", "max_new_tokens", "max_time",
     "min_length", "min_new_tokens", "min_p", "model_max_length", "model_name", "mscale", "n_group",
     "neftune_noise_alpha", "no_repeat_ngram_size", "norm_before_gate", "norm_eps", "norm_topk_prob", "num_beam_groups",
     "num_beams", "num_labels", "num_logits_to_keep", "num_return_sequences", "original_max_position_embeddings",
     "output_attentions", "output_hidden_states", "output_logits", "output_past", "output_router_logits",
     "output_scores", "pad_token", "partial_rotary_factor", "penalty_alpha", "prefix", "pretraining_tp", "problem_type",
-    "pruned_heads", "quantization", "quantization_config", "query_pre_attn_scalar", "remove_invalid_values",
+    "quantization", "quantization_config", "query_pre_attn_scalar", "remove_invalid_values",
     "renormalize_logits", "repetition_penalty", "rescale_prenorm_residual", "residual_in_fp32", "return_dict",
     "return_dict_in_generate", "rms_norm_eps", "rotary_base", "rotary_dim", "rotary_emb_base", "rotary_pct", "rotary_scaling_factor",
     "routed_scaling_factor", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scale_embedding",
@@ -262,6 +269,7 @@ base::Status Keys::finish(std::string_view model_type) {
   }
   for (const auto& [key, value] : object_) {
     if (value.is_null() || seen_.contains(key) || ignored_.contains(key) || harmless_key(key)) continue;
+    if (says_nothing(key, value)) continue;
     const bool is_false = value.as_bool() != nullptr && !*value.as_bool();
     if (is_false && std::find(kHarmlessIfFalse.begin(), kHarmlessIfFalse.end(), key) != kHarmlessIfFalse.end()) continue;
     (is_false && !false_may_matter(key) ? taken_as_off_ : unknown_).push_back(path(key));

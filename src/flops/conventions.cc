@@ -69,7 +69,8 @@ ConventionCost six_n_active(const Model& model, const Workload&) { return traine
 
 ConventionCost six_n_non_embedding(const Model& model, const Workload&) {
   const Parameters p = count_parameters(model);
-  return trained(six(p.active - p.embedding - p.position - (model.shape.tied ? 0 : model.shape.hidden_size * model.shape.vocab_size)));
+  const bool own_head = !model.shape.tied && model.shape.head_size == model.shape.vocab_size;
+  return trained(six(p.active - p.embedding - p.position - (own_head ? model.shape.hidden_size * model.shape.vocab_size : 0)));
 }
 
 ConventionCost palm(const Model& model, const Workload& workload) {

@@ -65,8 +65,8 @@ void read_mpt(Keys& keys, Builder& builder) {
     const std::string type = a.one_of("attn_type", "multihead_attention", {"multihead_attention", "multiquery_attention", "grouped_query_attention"});
     s.kv_heads = type == "multiquery_attention" ? 1 : type == "grouped_query_attention" ? a.count("kv_n_heads") : 0;
     if (s.kv_heads > 0 && s.heads % s.kv_heads != 0) a.wrong("kv_n_heads", "a divisor of n_heads");
-    if (a.flag_or("qk_ln", false)) a.wrong("qk_ln", "false");
-    a.known({"kv_n_heads", "attn_impl", "clip_qkv", "softmax_scale", "prefix_lm", "attn_uses_sequence_id", "alibi_bias_max", "rope", "sliding_window_size", "model_type"});
+    a.off({"qk_ln", "prefix_lm", "attn_uses_sequence_id"});
+    a.known({"kv_n_heads", "attn_impl", "clip_qkv", "softmax_scale", "alibi_bias_max", "rope", "sliding_window_size", "model_type"});
     if (a.has("sliding_window_size") && a.number_or("sliding_window_size", -1, -1, 1e9) != -1) a.wrong("sliding_window_size", "-1");
     keys.finish_part(a, "mpt");
   }

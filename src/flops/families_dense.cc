@@ -273,12 +273,14 @@ void read_seed_oss(Keys& keys, Builder& builder) {
 void read_starcoder2(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {0, true});
   read_intermediate(keys, builder);
-  keys.known({"hidden_act", "activation_function", "embedding_dropout", "residual_dropout", "norm_type", "mlp_type", "attention_softmax_in_fp32",
+  keys.known({"hidden_act", "activation_function", "embedding_dropout", "residual_dropout", "attention_softmax_in_fp32",
               "scale_attention_softmax_in_fp32"});
   Dense d;
   d.gated = false;
   d.vectors_each = 2;
   d.bias_qkv = d.bias_out = d.bias_mlp = keys.flag_or("use_bias", true);
+  keys.one_of("norm_type", "layer_norm", {"layer_norm"});
+  keys.one_of("mlp_type", "default", {"default"});
   if (!keys.has("tie_word_embeddings")) builder.assume("tie_word_embeddings is not given: true, as in the model class");
   add_blocks(builder, d, window_everywhere(keys, builder.model.shape.blocks));
 }
@@ -298,19 +300,26 @@ void read_gemma2(Keys& keys, Builder& builder) {
 void read_gemma3(Keys& keys, Builder& builder) {
   read_shape(keys, builder, {256, true, 2304, 26, 8, 4, 262208});
   builder.model.shape.intermediate_size = keys.count_or_class("intermediate_size", 9216);
-  keys.known({"hidden_act", "hidden_activation", "cache_implementation", "use_bidirectional_attention"});
+  keys.known({"hidden_act", "hidden_activation", "cache_implementation"});
   keys.off({"mlp_bias"});
   Dense d;
   d.norms = 2;
   d.bias_qkv = d.bias_out = keys.flag_or("attention_bias", false);
   d.query_key_norm = Dense::QueryKeyNorm::kHead;
-  add_blocks(builder, d, gemma_masks(keys, builder.model.shape.blocks, 4096, 6));
+  std::vector<MaskOfBlock> masks = gemma_masks(keys, builder.model.shape.blocks, 4096, 6);
+  if (keys.flag_or("use_bidirectional_attention", false)) {
+    // EmbeddingGemma: the class halves the window, which then reaches as far to either side.
+    for (MaskOfBlock& mask : masks) mask = {Mask::kBidirectional, mask.span == 0 ? 0 : mask.span / 2 * 2 + 1};
+    builder.assume("use_bidirectional_attention: tokens see those after them too, and windows reach half of sliding_window to either side");
+  }
+  add_blocks(builder, d, masks);
 }
 
 void read_phi3(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   read_intermediate(keys, builder);
-  keys.known({"hidden_act", "embed_layer", "img_processor", "interpolate_factor"});
+  keys.known({"hidden_act", "embed_layer", "interpolate_factor"});
+  if (keys.has("img_processor")) keys.wrong("img_processor", "null: the vision tower of the family is not counted");
   keys.off({"lm_head_bias", "mlp_bias"});
   if (keys.count_or("full_attn_mod", 1) != 1) keys.wrong("full_attn_mod", "1: full attention in every block");
   if (keys.flag_or("attention_bias", false)) keys.wrong("attention_bias", "false: the family has no biases");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace flopsight::flops {
 namespace {
 
@@ -63,15 +65,33 @@ Layer bias_table(std::uint64_t elements) {
   return layer;
 }
 
-void describe(Builder& builder, const Sides& both) {
+void describe(Keys& keys, Builder& builder, const Sides& both) {
   Shape& s = builder.model.shape;
+  // The encoder alone is saved with either.
+  if (!keys.flag_or("is_encoder_decoder", true) && builder.output.kind != Output::Kind::kEncoder) keys.wrong("is_encoder_decoder", "true");
+  const Output::Kind output = builder.output.kind;
+  const bool decodes_alone = builder.output.architecture.ends_with("ForCausalLM");
+  if (decodes_alone || (output != Output::Kind::kVocabulary && output != Output::Kind::kNone && output != Output::Kind::kEncoder)) {
+    keys.fail("architectures: " + base::printable(builder.output.architecture, 80) + " of an encoder with a decoder is not counted, expected its model with the head over the vocabulary, without it, or its encoder");
+  }
   s.hidden_size = both.hidden;
   s.blocks = both.encoder.blocks + both.decoder.blocks;
   s.heads = s.kv_heads = both.decoder.heads;
   s.head_dim = both.decoder.head_dim;
   s.intermediate_size = both.decoder.intermediate;
   s.gated = both.gated;
-  builder.assume("a token is one of the target, with one token of the source for each");
+  if (output != Output::Kind::kEncoder) builder.assume("a token is one of the target, with one token of the source for each");
+}
+
+// Then every token of the run is one of the source, as with BERT.
+void add_encoder_alone(Builder& builder, const Sides& both, std::uint64_t bias_elements) {
+  builder.model.shape.blocks = both.encoder.blocks;
+  builder.add(bias_table(bias_elements));
+  for (std::uint64_t i = 0; i < both.encoder.blocks; ++i) {
+    builder.add(attention_layer(attention_of_side(both, both.encoder, Mask::kBidirectional)));
+    builder.add(feed_forward_of_side(both, both.encoder));
+  }
+  add_head(builder);
 }
 
 }  // namespace
@@ -88,15 +108,17 @@ void read_t5(Keys& keys, Builder& builder) {
   both.decoder.blocks = keys.count_or("num_decoder_layers", e.blocks, kBlocksMax);
   const std::string projection = keys.text_or("feed_forward_proj", "relu");
   both.gated = projection.starts_with("gated-");
-  keys.known({"dense_act_fn", "is_gated_act", "is_encoder_decoder", "relative_attention_max_distance"});
+  if (keys.flag_or("is_gated_act", both.gated) != both.gated) keys.wrong("is_gated_act", both.gated ? "true, as feed_forward_proj says" : "false, as feed_forward_proj says");
+  keys.known({"dense_act_fn", "relative_attention_max_distance"});
   const std::uint64_t buckets = keys.count_or("relative_attention_num_buckets", 32);
-  describe(builder, both);
+  describe(keys, builder, both);
   Shape& s = builder.model.shape;
   s.vocab_size = keys.count("vocab_size");
   // Positions are relative and have no end; the first T5 say for how many they were trained.
   s.positions_max = keys.count_or("n_positions", 0);
   s.tied = keys.flag_or("tie_word_embeddings", true);
   add_embedding(builder);
+  if (builder.output.kind == Output::Kind::kEncoder) return add_encoder_alone(builder, both, buckets * e.heads);
   builder.add(bias_table(buckets * e.heads), Section::kEncoder);  // of the first block, used by all
   add_encoder(builder, both);
   builder.add(norm_layer({1, both.hidden}), Section::kEncoder);
@@ -121,13 +143,17 @@ void read_bart(Keys& keys, Builder& builder) {
   };
   both.encoder = side("encoder");
   both.decoder = side("decoder");
-  keys.known({"activation_function", "is_encoder_decoder", "num_hidden_layers", "encoder_layerdrop", "decoder_layerdrop", "normalize_before",
+  keys.known({"activation_function", "num_hidden_layers", "normalize_before",
               "normalize_embedding", "add_bias_logits", "add_final_layer_norm", "static_position_embeddings", "force_bos_token_to_be_generated",
               "classif_dropout", "extra_pos_embeddings", "save_step", "replacing_rate"});
+  for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"}) {
+    if (keys.number_or(key, 0, 0, 1) != 0) keys.wrong(key, "0: layers that are left out in training are not counted");
+  }
   for (const char* key : {"normalize_before", "add_final_layer_norm", "static_position_embeddings"}) {
     if (keys.flag_or(key, false)) keys.wrong(key, "false");
   }
-  describe(builder, both);
+  describe(keys, builder, both);
+  if (builder.output.kind == Output::Kind::kEncoder) keys.fail("architectures: the encoder of BART alone is not counted");
   Shape& s = builder.model.shape;
   s.vocab_size = keys.count("vocab_size");
   s.positions_max = keys.count("max_position_embeddings");
@@ -142,7 +168,7 @@ void read_bart(Keys& keys, Builder& builder) {
   add_encoder(builder, both);
   add_positions(Section::kText);
   add_decoder(builder, both);
-  builder.add(head_layer(both.hidden, s.vocab_size, s.tied, {}));
+  add_output(builder, both.hidden, {});
 }
 
 }  // namespace flopsight::flops

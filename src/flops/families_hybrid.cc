@@ -138,8 +138,8 @@ void read_minimax_01(Keys& keys, Builder& builder) {
   Shape& s = builder.model.shape;
   keys.known({"hidden_act", "router_jitter_noise", "postnorm", "rotary_dim", "shared_moe_mode", "block_size", "layernorm_full_attention_alpha",
               "layernorm_full_attention_beta", "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta", "layernorm_mlp_alpha", "layernorm_mlp_beta",
-              "full_attn_alpha_factor", "full_attn_beta_factor", "linear_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor",
-              "sliding_window"});
+              "full_attn_alpha_factor", "full_attn_beta_factor", "linear_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor"});
+  if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
   if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
   if (keys.count_or("shared_intermediate_size", 0, kSizeMax, 0) != 0) keys.wrong("shared_intermediate_size", "0: no shared expert");
   MoeShape moe;
@@ -174,7 +174,7 @@ void read_nemotron_h(Keys& keys, Builder& builder) {
   keys.known({"hidden_act", "mamba_hidden_act", "mlp_hidden_act", "hidden_dropout", "expand", "time_step_floor", "time_step_limit",
               "time_step_max", "time_step_min", "time_step_rank", "use_mamba_kernels", "moe_shared_expert_overlap", "mamba_ssm_cache_dtype",
               "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size", "moe_latent_size", "n_shared_experts",
-              "moe_shared_expert_intermediate_size", "sliding_window", "mtp_layers_block_type", "mtp_hybrid_override_pattern"});
+              "moe_shared_expert_intermediate_size", "mtp_layers_block_type", "mtp_hybrid_override_pattern"});
   if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
   s.intermediate_size = keys.count_or("intermediate_size", 0);
   s.gated = false;

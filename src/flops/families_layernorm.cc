@@ -62,7 +62,7 @@ void read_opt(Keys& keys, Builder& builder) {
   add_blocks(builder, n, same_masks(s.blocks));
   if (norm_at_end) builder.add(norm_layer({1, s.hidden_size, 2}));
   if (width != s.hidden_size) builder.add(linear_layer(s.hidden_size, width, {}));
-  builder.add(head_layer(width, s.vocab_size, s.tied, {}));
+  add_output(builder, width, {});
 }
 
 // BLOOM (arXiv 2211.05100): a norm behind the embedding, ALiBi in place of positions.
@@ -134,10 +134,16 @@ void read_bert(Keys& keys, Builder& builder) {
   add_embedding(builder, s.positions_max + token_types);
   builder.add(norm_layer({1, s.hidden_size, 2}));
   add_blocks(builder, n, same_masks(s.blocks, {Mask::kBidirectional, 0}));
+  builder.pools = true;
+  if (builder.output.kind != Output::Kind::kVocabulary) {
+    add_output(builder, s.hidden_size, {});
+    builder.assume("counted without a pooler, which runs once for a sequence");
+    return;
+  }
   Layer transform = linear_layer(s.hidden_size, {1, s.hidden_size, 2});
   transform.vectors.push_back({Extra::kBias, s.hidden_size});
   builder.add(transform);
-  builder.add(head_layer(s.hidden_size, s.vocab_size, s.tied, {}, true));
+  add_output(builder, s.hidden_size, {}, true);
   builder.assume("counted with the head of masked language modelling on every token, and without a pooler");
 }
 
@@ -207,7 +213,7 @@ void read_command(Keys& keys, Builder& builder, const std::vector<MaskOfBlock>& 
   Shape& s = builder.model.shape;
   s.intermediate_size = keys.count("intermediate_size");
   keys.known({"hidden_act", "use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding", "position_embedding_type",
-              "order_of_interleaved_layers", "layer_switch", "cache_implementation"});
+              "cache_implementation"});
   for (const char* key : {"use_gated_activation", "use_parallel_block"}) {
     if (!keys.flag_or(key, true)) keys.wrong(key, "true");
   }
@@ -237,6 +243,8 @@ void read_cohere2(Keys& keys, Builder& builder) {
   const std::uint64_t blocks = builder.model.shape.blocks;
   const std::uint64_t window = keys.count_or("sliding_window", 4096);
   const std::uint64_t pattern = keys.count_or("sliding_window_pattern", keys.count_or("_sliding_window_pattern", 4));
+  keys.same("layer_switch", "sliding_window_pattern", pattern);
+  keys.one_of("order_of_interleaved_layers", "local_attn_first", {"local_attn_first"});
   const std::vector<std::string> types = read_layer_types(keys, blocks);
   std::vector<MaskOfBlock> masks = masks_of_types(keys, types, window, 0);
   for (std::uint64_t i = 1; types.empty() && i <= blocks; ++i) masks.push_back(i % pattern == 0 ? MaskOfBlock{} : MaskOfBlock{Mask::kWindow, window});

@@ -122,7 +122,8 @@ void read_olmoe(Keys& keys, Builder& builder) {
 void read_minimax_m2(Keys& keys, Builder& builder) {
   read_shape(keys, builder);
   Shape& s = builder.model.shape;
-  keys.known({"hidden_act", "router_jitter_noise", "mlp_intermediate_size", "shared_moe_mode", "sliding_window", "use_mtp", "num_mtp_modules", "mtp_transformer_layers", "rotary_dim"});
+  keys.known({"hidden_act", "router_jitter_noise", "mlp_intermediate_size", "shared_moe_mode", "use_mtp", "num_mtp_modules", "mtp_transformer_layers", "rotary_dim"});
+  if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
   MoeShape moe;
   moe.hidden = s.hidden_size;
   moe.experts = keys.count("num_local_experts", kExpertsMax);

@@ -211,11 +211,12 @@ void read_clip_vision(Keys& keys, Keys& outer, Builder& builder) {
   const std::uint64_t tokens = g.side * g.side + 1;
   const std::uint64_t projection = outer.has("projection_dim") ? outer.count("projection_dim") : keys.count_or("projection_dim", 0);
   keys.known({"projection_dim"});
+  const bool projects = builder.output.architecture != "CLIPVisionModel";
   builder.add(patch_layer(g.pixels, t.hidden, false, tokens + 1), Section::kVision);  // positions, and the class token's vector
   add_norm(builder, t.hidden);
   add_blocks(builder, t);
   add_norm(builder, t.hidden);
-  if (projection > 0) builder.add(projector_layer({{{t.hidden, projection}}, tokens, false, 0}), Section::kVision);
+  if (projects && projection > 0) builder.add(projector_layer({{{t.hidden, projection}}, tokens, false, 0}), Section::kVision);
   builder.model.vision = VisionInput{tokens, 0, pixels_text(g.image, "image_size")};
 }
 
@@ -307,7 +308,8 @@ void read_vit(Keys& keys, Builder& builder) {
   builder.add(patch_layer(g.pixels, t.hidden, true, tokens + 1), Section::kVision);
   add_blocks(builder, t);
   add_norm(builder, t.hidden);
-  if (const base::json::Object* labels = keys.object("id2label")) {
+  const base::json::Object* labels = keys.object("id2label");
+  if (labels != nullptr && builder.output.kind != Output::Kind::kNone) {
     builder.add(projector_layer({{{t.hidden, std::max<std::uint64_t>(1, labels->size())}}, tokens, true, 0}), Section::kVision);
   }
   builder.model.vision = VisionInput{tokens, 0, pixels_text(g.image, "image_size")};
@@ -365,6 +367,7 @@ void read_clip_text(Keys& keys, Builder& builder) {
     builder.add(mlp_layer(m));
   }
   builder.add(norm_layer({1, s.hidden_size, 2}));
+  if (builder.output.architecture == "CLIPTextModel") return;
   Layer last = projector_layer({{{s.hidden_size, projection}}, s.positions_max, false, 0});
   builder.add(last);
 }

@@ -151,14 +151,17 @@ void add_embedding(Builder& builder, std::uint64_t positions) {
 }
 
 void add_head(Builder& builder, std::uint64_t vectors_each, bool bias) {
-  const Shape& s = builder.model.shape;
-  builder.add(head_layer(s.hidden_size, s.vocab_size, s.tied, {1, s.hidden_size, vectors_each}, bias));
+  const std::uint64_t width = builder.model.shape.hidden_size;
+  add_output(builder, width, {1, width, vectors_each}, bias);
 }
-
 
 void add_prediction(Keys& keys, Builder& builder, const std::vector<Layer>& layers, std::string_view key) {
   const Shape& s = builder.model.shape;
   builder.model.prediction_steps = keys.count_or(key, 0, 64, 0);
+  if (builder.output.kind != Output::Kind::kVocabulary && builder.model.prediction_steps > 0) {
+    builder.assume(builder.output.architecture + " predicts no tokens: without the modules of " + keys.path(key));
+    builder.model.prediction_steps = 0;
+  }
   builder.model.prediction_steps_max = builder.model.prediction_steps;
   for (std::uint64_t step = 0; step < builder.model.prediction_steps; ++step) {
     builder.add(prediction_layer(s.hidden_size, {3, s.hidden_size}), Section::kPrediction);  // of both inputs, and before the head

@@ -13,9 +13,30 @@
 
 namespace flopsight::flops {
 
+// What comes behind the blocks, as `architectures` names the class that is trained: the same configuration is that of a language model, of an
+// embedding model and of a reward model.
+struct Output {
+  enum class Kind : std::uint8_t {
+    kVocabulary,    // or nothing is said: what the family is published with
+    kNone,          // the hidden states
+    kEncoder,       // the same of the encoder alone, of a family that has a decoder
+    kLabels,        // a matrix of hidden_size x labels, on every token
+    kRewardLayers,  // a matrix of hidden_size x hidden_size before it, both with biases
+  };
+  Kind kind = Kind::kVocabulary;
+  std::string architecture;  // empty: nothing is said
+  std::string labels_from;   // how their number is known
+  std::uint64_t labels = 0;
+  bool bias = false;
+  bool of_sequence = false;  // one set of labels for a sequence
+};
+base::Result<Output> read_output(const base::json::Value& config);
+
 class Builder {
  public:
   Model model;
+  Output output;
+  bool pools = false;  // the family computes labels of a sequence from one token, not from all
 
   // In order of execution; like layers become one record.
   void add(Layer layer, Section section = Section::kText);
@@ -73,6 +94,8 @@ void check_top_k(Keys& keys, std::string_view key, const MoeShape& moe, std::str
 // Embedding before the blocks, final norm and head after.
 void add_embedding(Builder& builder, std::uint64_t positions = 0);
 void add_head(Builder& builder, std::uint64_t vectors_each = 1, bool bias = false);
+// What is in the place of the head over the vocabulary, or that head, behind `width` values; `bias` is that head's.
+void add_output(Builder& builder, std::uint64_t width, Norms norms, bool bias = false);
 
 // Multi-token prediction (DeepSeek-V3, arXiv 2412.19437): for each of the steps that `key` says, the projection that joins, these layers,
 // and another pass through the head; the embedding and the head are the model's.

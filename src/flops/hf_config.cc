@@ -311,6 +311,9 @@ base::Result<Model> read_hf_config(std::string_view text, const ReadOptions& opt
   FLOPSIGHT_ASSIGN_OR_RETURN(const Parts parts, parts_of(root, options, findings));
   Builder builder;
   builder.model.model_type = type_of(root);
+  if (!is_ignored(options, "architectures")) {
+    FLOPSIGHT_ASSIGN_OR_RETURN(builder.output, read_output(root));
+  }
   if (!parts.text.empty()) {
     Keys keys(parts.text, parts.text_path);
     keys.ignore(options.ignored_keys);

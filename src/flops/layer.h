@@ -157,6 +157,7 @@ struct Shape {
   std::uint64_t head_dim = 0;
   std::uint64_t intermediate_size = 0;  // of a dense feed-forward layer, 0 if the configuration has none
   std::uint64_t vocab_size = 0;
+  std::uint64_t head_size = 0;  // outputs of the last matrix: vocab_size, labels, or 0 where the hidden states are the output
   std::uint64_t positions_max = 0;  // max_position_embeddings, 0 if it has none
   bool gated = true;                // the dense feed-forward layer has three matrices
   bool tied = false;                // head and embedding are one weight

@@ -208,10 +208,10 @@ void advise_alignment(const Rules& rules) {
     std::uint64_t size;
     double share;
   };
-  const double head_flops = 2.0 * static_cast<double>(model.shape.vocab_size) * static_cast<double>(model.shape.hidden_size);
+  const double head_flops = 2.0 * static_cast<double>(model.shape.head_size) * static_cast<double>(model.shape.hidden_size);
   const double head_share = 3 * head_flops / std::max(1.0, flops::train_cost(model, now.workload()).total());
   const double products = rules.share(rules.one.step.products_seconds);
-  const Dimension dimensions[] = {{"vocabulary", model.shape.vocab_size, head_share * products},
+  const Dimension dimensions[] = {{"vocabulary", model.shape.head_size == model.shape.vocab_size ? model.shape.head_size : 0, head_share * products},
                                   {"feed-forward width", model.shape.intermediate_size, (1 - head_share) * products * 0.5},
                                   {"hidden size", model.shape.hidden_size, products}};
   for (const Dimension& d : dimensions) {

@@ -133,7 +133,7 @@ double activations_of_stage(const flops::Model& model, const TrainSettings& s, c
   double bytes = held_micro_batches(s, place) * tokens * kept * place.blocks_ratio;
   if (s.recompute == flops::Recompute::kFull) bytes += tokens * blocks.all_bytes / blocks.blocks;
   bytes += tokens * live_score_bytes(model, s);
-  if (place.is_last) bytes += tokens * kLogitBytes * number(model.shape.vocab_size) / number(s.layout.tensor);
+  if (place.is_last) bytes += tokens * kLogitBytes * number(model.shape.head_size) / number(s.layout.tensor);
   return bytes;
 }
 
