@@ -67,7 +67,7 @@ constexpr auto kSlotOf = slots_by_metric();
 constexpr double CycleCounters::*kCycleFields[] = {&CycleCounters::elapsed_total,
                                                    &CycleCounters::active_total, &CycleCounters::mma_total};
 
-constexpr std::size_t kGrowRows = 1;
+constexpr std::size_t kFirstRows = 4, kGrowRows = 3;
 
 bool is_before(const PendingRow& row, std::int64_t time) { return row.unix_milliseconds() < time; }
 
@@ -91,9 +91,10 @@ std::size_t PendingRows::touch(std::int64_t unix_milliseconds, std::uint16_t log
     at = first_at_or_after(unix_milliseconds);
     if (rows_[at].unix_milliseconds() == unix_milliseconds) return at;
   }
-  // Grown by a few rows, not doubled: with a million GPUs the slack would be half of the memory.
+  // Grown by a few rows, not doubled: with a million GPUs the slack would be half of the memory. Nor by single ones: what each step gives
+  // back is too small for the next and stays as holes.
   if (rows_.size() == rows_.capacity()) {
-    rows_.reserve(rows_.size() < 64 ? rows_.size() + kGrowRows : rows_.size() * 2);
+    rows_.reserve(rows_.empty() ? kFirstRows : rows_.size() < 64 ? rows_.size() + kGrowRows : rows_.size() * 2);
   }
   PendingRow row;
   row.set_time(unix_milliseconds);
