@@ -152,15 +152,7 @@ TEST(TuneTrain, settings_that_contradict_each_other_are_exit_2_and_one_line) {
       {train({"--fp8-weights"}), "--fp8-weights: needs --precision fp8 or fp4"},
       {ampere, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, A100-SXM4-80GB is Ampere"},
   };
-  for (const auto& [arguments, said] : cases) {
-    const Answer answer = run_program(arguments);
-    EXPECT_EQ(answer.exit_code, 2) << said;
-    EXPECT_EQ(answer.out, "") << said;
-    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
-    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
-  }
-  EXPECT_EQ(run_program(train({"--fp8-weights", "--precision", "fp8"})).exit_code, 0);
-  EXPECT_EQ(run_program(train({"--overlap", "none"})).exit_code, 0);
+  expect_refused(cases);
 }
 
 TEST(TuneTrain, attention_of_a_wide_run_is_not_said_to_be_flash) {
@@ -188,8 +180,32 @@ TEST(TuneTrain, links_that_are_given_are_what_is_said_of_them) {
   EXPECT_EQ(text(out, "settings.fabric"), "links as given: 4 GPUs to a node, 450 GB/s inside, 25 GB/s of network for each, latencies as of dgx-h100");
 }
 
-TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
+// Command lines, and what is said of each.
+using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
+void expect_refused(const Refusals& cases) {
+  for (const auto& [arguments, said] : cases) {
+    const Answer answer = run_program(arguments);
+    EXPECT_EQ(answer.exit_code, 2) << said;
+    EXPECT_EQ(answer.out, "") << said;
+    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
+  }
+  EXPECT_EQ(run_program(train({"--fp8-weights", "--precision", "fp8"})).exit_code, 0);
+  EXPECT_EQ(run_program(train({"--overlap", "none"})).exit_code, 0);
+}
+
+TEST(TuneTrain, lengths_that_are_none_are_exit_2_and_one_line) {
   const TempFolder folder;
+  expect_refused({
+      {train({"--lengths", folder.path() + "/none.csv"}), "none.csv"},
+      {train({"--lengths", folder.write("a.csv", "length\n1\n")}), "line 1: expected the columns tokens and count"},
+      {train({"--lengths", folder.write("b.csv", "tokens,count\n0,1\n")}), "line 2, column tokens"},
+      {train({"--lengths", folder.write("c.csv", "tokens,count\n8,-1\n")}), "line 2, column count"},
+      {train({"--lengths", folder.write("d.csv", "tokens,count\n8,0\n")}), "no documents"},
+  });
+}
+
+TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
   const auto without = [](const std::string& name) {
     std::vector<std::string> arguments = train();
     const auto at = std::find(arguments.begin(), arguments.end(), name);
@@ -201,7 +217,7 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
     arguments[5] = gpu;
     return arguments;
   };
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+  const Refusals cases = {
       {{"tune"}, "subcommand is required"},
       {without("--config"), "--config: expected the config.json"},
       {without("--gpu"), "--gpu: expected the name of a GPU; there is no default"},
@@ -235,11 +251,6 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
       {train({"--checkpoint-cost", "soon"}), "--checkpoint-cost soon: expected a duration"},
       {train({"--env", "NAME"}), "--env NAME: expected NAME=value"},
       {train({"--format", "xml"}), "--format xml: expected table, json or html"},
-      {train({"--lengths", folder.path() + "/none.csv"}), "none.csv"},
-      {train({"--lengths", folder.write("a.csv", "length\n1\n")}), "line 1: expected the columns tokens and count"},
-      {train({"--lengths", folder.write("b.csv", "tokens,count\n0,1\n")}), "line 2, column tokens"},
-      {train({"--lengths", folder.write("c.csv", "tokens,count\n8,-1\n")}), "line 2, column count"},
-      {train({"--lengths", folder.write("d.csv", "tokens,count\n8,0\n")}), "no documents"},
       {train({"--mtp", "1"}), "has no multi-token prediction layers"},
       {train({}, "made--ViT-B-16"), "no language model"},
   };
