@@ -265,6 +265,25 @@ TEST(Faults, a_stuck_clock_is_told_from_a_capped_one_and_from_an_idle_one) {
   EXPECT_EQ(kind_of([](MinutePoint& point) { point.sm_ratio = 0.01; }), "nothing");
 }
 
+TEST(Faults, a_slowdown_by_the_hardware_alone_is_neither_heat_nor_the_brake_for_certain) {
+  Cell cell;
+  const auto under = [&](unsigned bit, std::int64_t seconds) { cell[static_cast<CellField>(static_cast<int>(CellField::kEventFirst) + static_cast<int>(bit))] = seconds * 1'000'000; };
+  cell[CellField::kEventKnown] = cell[CellField::kMeasured] = 60'000'000;
+  under(3, 60);
+  EXPECT_EQ(*point_of(cell, at(0)).thermal_ratio, 0);
+  EXPECT_EQ(*point_of(cell, at(0)).unnamed_slowdown_ratio, 1);
+  under(6, 60);
+  EXPECT_EQ(*point_of(cell, at(0)).thermal_ratio, 1);
+  EXPECT_EQ(*point_of(cell, at(0)).unnamed_slowdown_ratio, 0);
+  const auto found = faults_after(10, [](GpuMinute& it) {
+    if (it.gpu == 3 && it.point.start >= at(60)) it.point.unnamed_slowdown_ratio = 1, it.point.clock_hertz = 1.3e9;  // not so low as to be stuck by itself
+  });
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, FindingKind::kStuckClock);
+  EXPECT_EQ(found[0].text.find("by heat"), std::string::npos);
+  EXPECT_NE(found[0].text.find("by the hardware's slowdown (0x8), which is for heat, the power brake or a fast trigger"), std::string::npos) << found[0].text;
+}
+
 TEST(Faults, each_way_to_be_unmeasured_is_its_own_finding_and_costs_nothing) {
   const auto kind_of = [](AbsentReason reason) {
     const auto found = faults_after(40, [&](GpuMinute& it) {

@@ -71,6 +71,7 @@ void FaultDetector::count(State& state, std::size_t condition, bool shows, const
       it.clock_hertz = static_cast<float>(*point.clock_hertz);
       it.by_setting = point.setting_ratio.value_or(0) >= kShareMin;
     }
+    it.by_hardware = point.unnamed_slowdown_ratio.value_or(0) >= kShareMin;
     it.open = it.open || it.count >= limit;
     return;
   }
@@ -89,11 +90,15 @@ void FaultDetector::see_work(State& state, const MinutePoint& point) {
   }
   if (point.thermal_ratio) count(state, kThermal, hot, point, lost);
   if (point.power_brake_ratio) count(state, kBrake, brake, point, lost);
-  if (!busy || state.busy_minutes < kBusyMinutes) return;
+  const bool slowed = point.unnamed_slowdown_ratio.value_or(0) >= kShareMin && !hot && !brake;
+  if (!busy || state.busy_minutes < kBusyMinutes) {
+    if (slowed) count(state, kStuck, true, point, lost);
+    return;
+  }
   const bool low = *point.clock_hertz < kStuckRatio * static_cast<double>(state.clock_best_hertz) && !hot && !brake;
   const bool capped = point.power_cap_ratio.value_or(0) >= kShareMin;
-  count(state, kStuck, low && !capped, point, lost);
-  count(state, kCapped, low && capped, point, lost);
+  count(state, kStuck, slowed || (low && !capped), point, lost);
+  count(state, kCapped, low && capped && !slowed, point, lost);
 }
 
 void FaultDetector::see(State& state, const MinutePoint& point) {
@@ -144,7 +149,8 @@ Finding FaultDetector::describe(const State& state, std::size_t condition) const
     case FindingKind::kThermal: out.text = "slowed down by heat: " + clocks; break;
     case FindingKind::kPowerBrake: out.text = "slowed down by the power brake: " + clocks; break;
     case FindingKind::kPowerCapped: out.text = "held down by its power cap: " + clocks; break;
-    default: out.text = "its clock is stuck: " + clocks + (it.by_setting ? ", by a clock setting" : ", and no event reason says why"); break;
+    default: out.text = "its clock is stuck: " + clocks + (it.by_hardware ? ", by the hardware's slowdown (0x8), which is for heat, the power brake or a fast trigger on power, and does not say for which"
+                                                                         : it.by_setting ? ", by a clock setting" : ", and no event reason says why"); break;
   }
   return out;
 }

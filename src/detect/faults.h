@@ -3,10 +3,11 @@
 //
 // Each condition counts up by one in a minute that shows it and down by one in a minute that is known not to; from `minutes` on it is a finding,
 // until it is down to 2:
-//   thermal         5 minutes   event reasons 0x8, 0x20 or 0x40 for half of the minute or more
+//   thermal         5 minutes   event reasons 0x20 or 0x40 for half of the minute or more
 //   power_brake     5           0x80 likewise
 //   stuck_clock    10           SMs busy (30 %) at under 60 % of the highest clock of a busy minute that this GPU had, half an hour of them seen,
-//   power_capped   10           without those reasons; power_capped where 0x4 holds for half of the minute
+//   power_capped   10           without those reasons; power_capped where 0x4 holds for half of the minute. Whatever the clock, stuck_clock where 0x8 holds so
+//                               alone: NVML's slowdown by the hardware stands for heat, the brake or a fast trigger, and does not say which
 //   counter_dead    5           OFU is not known for most of the minute, for blank, NaN, out of range, contradicted, and lost counters or clocks
 //   counter_frozen  5           the same for frozen ones
 //   profiler_pause  3           the same as the profiler of the host holds the counters
@@ -40,6 +41,7 @@ class FaultDetector {
     bool open = false;
     // Of the last minute that showed it.
     bool by_setting = false;  // event reason 0x2
+    bool by_hardware = false;  // 0x8 alone
     samples::AbsentReason absent = samples::AbsentReason::kNotSeen;
     float clock_hertz = 0;  // 0: none that was busy
     float lost_gpu_seconds = 0;

@@ -43,9 +43,11 @@ void add_events(MinutePoint& out, const Cell& cell, std::int64_t allocated) {
   out.setting_ratio = share(1);
   out.power_cap_ratio = share(2);
   out.power_brake_ratio = share(7);
-  // The three overlap: the longest is what the time under any of them is at least.
+  // They overlap: the longest is what the time under any of them is at least, and the slowdown beyond it what none of them explains.
   const std::optional<double> slowdown = share(3), software = share(5), hardware = share(6);
-  if (slowdown) out.thermal_ratio = std::max({*slowdown, *software, *hardware});
+  if (!slowdown) return;
+  out.thermal_ratio = std::max(*software, *hardware);
+  out.unnamed_slowdown_ratio = std::max(0.0, *slowdown - std::max({*out.thermal_ratio, out.power_brake_ratio.value_or(0), out.power_cap_ratio.value_or(0), out.setting_ratio.value_or(0)}));
 }
 
 constexpr std::array<Quantity MinutePoint::*, 4> kKeptShares = {

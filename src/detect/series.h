@@ -59,10 +59,12 @@ struct MinutePoint {
   // earlier minutes can tell.
   Quantity link_bytes_per_second;
   // Shares of the time under clock event reasons.
-  Quantity thermal_ratio;      // 0x8, 0x20, 0x40
+  Quantity thermal_ratio;      // 0x20, 0x40
   Quantity power_brake_ratio;  // 0x80
   Quantity power_cap_ratio;    // 0x4
   Quantity setting_ratio;      // 0x2
+  // 0x8 where none of the others says why, as in the waterfall: heat, an external power brake or the fast trigger on power (nvml.h, HwSlowdown). Not kept in histories.
+  Quantity unnamed_slowdown_ratio;
   // Why most of the time has no OFU; nothing where it has.
   std::optional<samples::AbsentReason> absent;
   bool shared = false;  // by several holders at once
