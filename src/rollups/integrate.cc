@@ -333,11 +333,40 @@ Totals GpuTime::sum() const {
   return totals;
 }
 
+namespace {
+
+// The tensor activity during each clock reading: of the same scrape, or, where clocks are scraped apart, the last within one and a half of its own steps. By the
+// scrapes before alone, so that a slot that is closed while it comes in says the same as the whole.
+class TensorBeside {
+ public:
+  Reading of(const GpuScrape& s) {
+    const Reading& own = s.reading(Metric::kTensorActive);
+    if (s.saw(Metric::kTensorActive)) {
+      if (own.present()) {
+        if (last_ != nullptr) step_ = s.time - last_->time;
+        last_ = &s;
+      } else {
+        last_ = nullptr;  // what follows a reading that is none is not known
+      }
+      return own;
+    }
+    if (last_ == nullptr || !step_ || (s.time - last_->time).value > 1.5 * step_->value) return own;
+    return last_->reading(Metric::kTensorActive);
+  }
+
+ private:
+  const GpuScrape* last_ = nullptr;
+  std::optional<units::Seconds> step_;
+};
+
+}  // namespace
+
 ClockSpread clock_spread(std::span<const GpuScrape> scrapes, const std::optional<units::Window>& window) {
   ClockSpread spread;
   std::optional<double> before;
+  TensorBeside beside;
   for (const GpuScrape& s : scrapes) {
-    const Reading &tensor = s.reading(Metric::kTensorActive), &clock = s.reading(Metric::kSmClock);
+    const Reading tensor = beside.of(s), &clock = s.reading(Metric::kSmClock);
     if (!tensor.present() || !clock.present() || tensor.value() < kBusyTensorRatio) continue;
     const double hertz = clock.value();
     if (!window || window->contains(s.time)) {

@@ -342,6 +342,28 @@ TEST(Screen, scrapes_of_another_exporter_between_tensor_samples_are_no_pause) {
   EXPECT_EQ(world.quality.count("profiler_pause"), 0U);
 }
 
+TEST(Integrate, clocks_that_are_scraped_apart_have_the_spread_of_those_that_are_scraped_together) {
+  GpuTimeline together, apart;
+  together.has_times = apart.has_times = true;
+  for (int i = 0; i < 240; ++i) {
+    const double second = 30.0 * i, mhz = i % 2 == 0 ? 1500 : 1520;
+    together.scrapes.push_back(scrape(second, i < 200 ? 0.5 : 0, mhz));
+    GpuScrape tensor, clock;
+    tensor.time = at(second);
+    tensor.reading(Metric::kTensorActive) = i < 200 ? 0.5 : 0;
+    clock.time = at(second + 2);
+    clock.reading(Metric::kSmClock) = mhz * 1e6;
+    apart.scrapes.push_back(tensor);
+    apart.scrapes.push_back(clock);
+  }
+  const ClockSpread one = clock_spread(together.scrapes, std::nullopt), other = clock_spread(apart.scrapes, std::nullopt);
+  EXPECT_EQ(one.count, 200U);
+  // How long a tensor reading holds is told by the one before it.
+  EXPECT_EQ(other.count, 199U);
+  EXPECT_EQ(other.difference_count, 198U);
+  EXPECT_DOUBLE_EQ(other.difference_sum_hertz2 / 198, one.difference_sum_hertz2 / 199);
+}
+
 TEST(Integrate, a_clock_from_another_exporter_is_borrowed_within_a_step) {
   World world;
   GpuTimeline gpu;

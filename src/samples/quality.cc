@@ -16,7 +16,7 @@ struct CodeText {
 
 constexpr CodeText kCodes[] = {
     {"band_from_clock_limits",
-     "a busy GPU with a single clock reading: its part of the band spans every clock up to the maximum"},
+     "a busy GPU with fewer than two clock readings near its tensor activity: its part of the band spans every clock up to the maximum"},
     {"clock_from_other_scrape",
      "the SM clock came from another scrape, up to one interval older than the tensor activity"},
     {"conflicting_duplicate",
