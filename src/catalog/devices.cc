@@ -129,13 +129,16 @@ base::Status check_columns(const base::CsvTable& table) {
   return {};
 }
 
-bool is_memory_size(const std::string& word, const Device& device) {
+// The size of the device's memory that a word of a name is.
+std::optional<int> memory_size(const std::string& word, const Device& device) {
   for (const int gigabytes : device.memory_gigabytes) {
     const std::string size = std::to_string(gigabytes);
-    if (word == size + "gb" || word == size + "g") return true;
+    if (word == size + "gb" || word == size + "g") return gigabytes;
   }
-  return false;
+  return std::nullopt;
 }
+
+bool is_memory_size(const std::string& word, const Device& device) { return memory_size(word, device).has_value(); }
 
 }  // namespace
 
@@ -164,6 +167,14 @@ std::optional<Precision> find_precision(std::string_view name) {
 
 int Device::mig_slices() const {
   return model == "A30" || architecture.find("GB202") != std::string::npos ? 4 : 7;
+}
+
+Device Device::as_named(std::string_view name) const {
+  Device out = *this;
+  for (const std::string& word : name_words(name)) {
+    if (const auto gigabytes = memory_size(word, *this)) out.memory_gigabytes = {*gigabytes};
+  }
+  return out;
 }
 
 const DeviceCatalog& DeviceCatalog::builtin() {

@@ -46,6 +46,8 @@ struct Device {
   // Into how many compute slices MIG divides the whole GPU: 4 for A30 and GB202 boards, otherwise 7.
   // Source: NVIDIA MIG user guide, "Supported GPUs" and "Supported MIG Profiles" (fractions of SMs).
   int mig_slices() const;
+  // As `name`, by which it was found, says: with the one memory size that is in the name, where it is one of the model's.
+  Device as_named(std::string_view name) const;
 };
 
 class DeviceCatalog {

@@ -108,6 +108,15 @@ TEST(Devices, a_column_that_is_not_known_is_refused_with_the_nearest_one) {
   EXPECT_EQ(mistake("model,a\x1b[31m\nX,5\n").find('\x1b'), std::string::npos);
 }
 
+TEST(Devices, a_name_says_which_of_a_models_memories_it_has) {
+  const Device* v100 = DeviceCatalog::builtin().find("Tesla V100-SXM2-32GB");
+  ASSERT_NE(v100, nullptr);
+  EXPECT_EQ(v100->memory_gigabytes, (std::vector<int>{16, 32}));
+  EXPECT_EQ(v100->as_named("Tesla V100-SXM2-32GB").memory_gigabytes, std::vector<int>{32});
+  EXPECT_EQ(v100->as_named("Tesla V100-SXM2-16GB").memory_gigabytes, std::vector<int>{16});
+  EXPECT_EQ(v100->as_named("V100-SXM2").memory_gigabytes, (std::vector<int>{16, 32}));
+}
+
 TEST(Precision, has_its_names_in_any_case_and_no_other) {
   EXPECT_EQ(find_precision("BF16"), Precision::kBf16);
   EXPECT_EQ(find_precision("bfloat16"), Precision::kBf16);

@@ -205,6 +205,14 @@ std::string Memory::over() const {
   return out;
 }
 
+std::string assumed_memory_text(const catalog::Device& device) {
+  const std::vector<int>& sizes = device.memory_gigabytes;
+  if (sizes.size() < 2) return {};
+  std::string all;
+  for (const int gigabytes : sizes) all += (all.empty() ? "" : " or ") + std::to_string(gigabytes);
+  return device.model + " has " + all + " GB, and the name does not say which: " + std::to_string(*std::min_element(sizes.begin(), sizes.end())) + " GB";
+}
+
 std::optional<double> device_memory_bytes(const catalog::Device& device) {
   if (device.memory_gigabytes.empty()) return std::nullopt;
   return *std::min_element(device.memory_gigabytes.begin(), device.memory_gigabytes.end()) * kGibibyte;

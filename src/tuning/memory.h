@@ -52,6 +52,8 @@ struct Memory {
 };
 
 std::optional<double> device_memory_bytes(const catalog::Device& device);
+// That the smallest of several sizes is taken, in words; empty where there is one.
+std::string assumed_memory_text(const catalog::Device& device);
 // Adds what the driver, NCCL and fragmentation take.
 void reserve(Memory& memory);
 

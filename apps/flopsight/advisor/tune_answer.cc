@@ -85,9 +85,11 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
   if (!a.catalog_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(out.catalog, parse_file(a.catalog_path, &catalog::DeviceCatalog::with_user_rows));
   }
-  out.device = out.catalog.find(a.gpu);
-  if (out.device == nullptr) return Error{ErrorCode::kInvalid, "--gpu " + out.catalog.not_found(a.gpu) + "; --gpu-catalog adds one"};
+  const catalog::Device* found = out.catalog.find(a.gpu);
+  if (found == nullptr) return Error{ErrorCode::kInvalid, "--gpu " + out.catalog.not_found(a.gpu) + "; --gpu-catalog adds one"};
+  out.device = found->as_named(a.gpu);
   if (const auto rates = tuning::Rates::of(*out.device); !rates.ok()) return rates.error();
+  if (std::string memory = tuning::assumed_memory_text(*out.device); !memory.empty()) out.assumptions.push_back(std::move(memory));
   FLOPSIGHT_RETURN_IF_ERROR(choose_fabric(a, out));
   FLOPSIGHT_ASSIGN_OR_RETURN(out.model, read_model_file(a.config_path, {a.ignored_keys}));
   if (out.model.shape.blocks == 0 || out.model.shape.vocab_size == 0) return Error{ErrorCode::kUnsupported, base::printable(a.config_path) + ": no language model, which is what this command is for"};

@@ -21,7 +21,7 @@ namespace flopsight::app {
 // GPU, links and model of a question.
 struct TuneGround {
   catalog::DeviceCatalog catalog;
-  const catalog::Device* device = nullptr;  // of the catalogue
+  std::optional<catalog::Device> device;  // of the catalogue, with the memory that the name says
   tuning::Fabric fabric;
   flops::Model model;
   std::vector<std::string> assumptions;

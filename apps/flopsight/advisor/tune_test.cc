@@ -175,6 +175,18 @@ TEST(TuneTrain, before_ampere_there_is_no_flash_attention_2) {
   }
 }
 
+TEST(TuneTrain, memory_is_what_the_name_of_the_gpu_says) {
+  const auto run = [](const char* gpu) {
+    std::vector<std::string> arguments = train({"--format", "json", "--precision", "fp16", "--fabric", "dgx-1v"});
+    *std::find(arguments.begin(), arguments.end(), "H100-SXM5-80GB") = gpu;
+    return base::json::parse(run_program(arguments).out).value();
+  };
+  EXPECT_EQ(number(run("Tesla V100-SXM2-32GB"), "memory_bytes_per_gpu.capacity"), 32.0 * 1024 * 1024 * 1024);
+  EXPECT_FALSE(test::assumes(run("Tesla V100-SXM2-32GB"), "V100-SXM2 has 16 or 32 GB"));
+  EXPECT_EQ(number(run("V100-SXM2"), "memory_bytes_per_gpu.capacity"), 16.0 * 1024 * 1024 * 1024);
+  EXPECT_TRUE(test::assumes(run("V100-SXM2"), "V100-SXM2 has 16 or 32 GB, and the name does not say which: 16 GB"));
+}
+
 TEST(TuneTrain, links_that_are_given_are_what_is_said_of_them) {
   const auto out = train_json({"--node-gpus", "4", "--network-gb-per-second", "25"});
   EXPECT_EQ(text(out, "settings.fabric"), "links as given: 4 GPUs to a node, 450 GB/s inside, 25 GB/s of network for each, latencies as of dgx-h100");

@@ -106,6 +106,7 @@ void advise(Ground& ground, const analysis::JobAnswer& job, const analysis::Pric
   }
   one.step = *step;
   one.memory = tuning::train_memory(ground.model, one.settings, *ground.device);
+  if (std::string memory = tuning::assumed_memory_text(*ground.device); !memory.empty()) out.assumptions.push_back(std::move(memory));
   one.measured = measured_of(job);
   if (one.measured->tokens_per_second) *one.measured->tokens_per_second *= static_cast<double>(one.settings.gpus);
   out.comparison = tuning::compare(one.step, *one.measured);
