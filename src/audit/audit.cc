@@ -193,9 +193,12 @@ void Auditor::compare_ofu() {
   for (const double reference : possible_references()) references.emplace_back(reference);
   if (out.reference_peak_flops_per_second) references = {out.reference_peak_flops_per_second};
   if (references.empty()) references.emplace_back(std::nullopt);
+  // Where the token rate has shown that stalls are left out of the claim, that is divided out already.
+  Run settled = run;
+  if (std::any_of(out.hypotheses.begin(), out.hypotheses.end(), [](const Ranked& r) { return r.hypothesis.id == kStallsExcluded; })) settled.productive_ratio.reset();
   std::optional<double> nearest;
   for (const std::optional<double>& reference : references) {
-    const Expected expected = expected_ofu_over_mfu(run, recompute, reference);
+    const Expected expected = expected_ofu_over_mfu(settled, recompute, reference);
     const double adjusted = *out.reported_over_ofu_ratio * expected.ratio;
     // Of several references the first, unless only another one fits.
     const bool better = !nearest || (!agrees(*nearest, kOfuAgrees) && agrees(adjusted / settled_ratio, kOfuAgrees));
@@ -207,7 +210,23 @@ void Auditor::compare_ofu() {
   }
   rest_ratio = *nearest;
   ofu = agrees(rest_ratio, kOfuAgrees) ? Found::kAgrees : Found::kDiffers;
-  if (ofu == Found::kAgrees) return;
+  if (ofu == Found::kDiffers) explain_ofu(settled);
+}
+
+void Auditor::explain_ofu(const Run& settled) {
+  doubt_time();
+  if (time_open) return;
+  const bool tokens_differ = flops == Found::kDiffers || mfu == Found::kDiffers;
+  tokens_apart = tokens_differ && peak != Found::kDiffers && agrees(*out.adjusted_ratio, kOfuAgrees);
+  if (tokens_apart) {
+    for (const Ranked& r : out.hypotheses) {
+      if (!r.hypothesis.is_one() || !agrees(r.observed_ratio / r.hypothesis.ratio, kDigitsLog)) continue;
+      out.notes.push_back("or two mistakes cancel: by the token rate the figure is that of " + r.hypothesis.id + " to its digits, and another one makes up for it in OFU");
+      break;
+    }
+    out.hypotheses.clear();  // none of them is about what agrees
+    return;
+  }
   std::vector<Hypothesis> singles, pairs, flops_only;
   if (flops == Found::kNothing && mfu == Found::kNothing) {
     flops_only = flops_hypotheses(run);
@@ -223,9 +242,22 @@ void Auditor::compare_ofu() {
     append(singles, peaks);
     append(pairs, peak_pairs(peaks, flops_only));
   }
-  append(singles, count_hypotheses(run));
-  append(singles, measured_hypotheses(run, measured.told));
+  append(singles, count_hypotheses(settled));
+  std::erase_if(singles, [](const Hypothesis& h) { return h.id == kStallsExcluded; });  // is in what is expected
+  append(singles, measured_hypotheses(settled, measured.told));
   rank(out.hypotheses, singles, pairs, rest_ratio, kOfuSigma, "ofu");
+}
+
+// A rate may be of all the time all the same, whatever was told.
+void Auditor::doubt_time() {
+  if (!run.productive_ratio || flops == Found::kDiffers || mfu == Found::kDiffers || peak == Found::kDiffers) return;
+  time_open = agrees(rest_ratio / *run.productive_ratio, kOfuAgrees);
+}
+
+std::optional<double> Auditor::mfu_of_tokens() const {
+  const double reference = out.reference_peak_flops_per_second.value_or(out.own_peak_flops_per_second.value_or(0));
+  if (!claim.tokens_per_second_per_gpu || !run.sequence_tokens || !(reference > 0)) return std::nullopt;
+  return *claim.tokens_per_second_per_gpu * out.flops_per_token / reference;
 }
 
 // A framework that knows no formula for a layer may print 0.
@@ -238,10 +270,9 @@ void Auditor::compare_zero() {
 }
 
 void Auditor::recompute_mfu() {
-  const bool tokens = claim.tokens_per_second_per_gpu && run.sequence_tokens && out.own_peak_flops_per_second;
-  const double reference = out.reference_peak_flops_per_second.value_or(out.own_peak_flops_per_second.value_or(0));
-  if (tokens && ofu != Found::kDiffers) {
-    out.mfu_recomputed_ratio = *claim.tokens_per_second_per_gpu * out.flops_per_token / reference;
+  const std::optional<double> of_tokens = out.own_peak_flops_per_second ? mfu_of_tokens() : std::nullopt;
+  if (of_tokens && ofu != Found::kDiffers) {
+    out.mfu_recomputed_ratio = of_tokens;
     out.recomputed_from = "tokens";
     out.band_low_ratio = *out.mfu_recomputed_ratio * (1 - kTokensBand);
     out.band_high_ratio = *out.mfu_recomputed_ratio * (1 + kTokensBand);
@@ -268,6 +299,7 @@ void Auditor::drop_impossible() {
   const bool claim_is_impossible = out.mfu_ratio.value_or(0) > 1 && !low_precision(run);  // which is judged, as the log's own figures agree
   if (of_tokens > 1 && !claim_is_impossible) {
     impossible_tokens_ratio = of_tokens;
+    tokens_apart = false;  // which is said in other words
     out.hypotheses.clear();
     return;
   }
@@ -285,7 +317,7 @@ void Auditor::judge() {
   compare_zero();
   if (out.verdict != Verdict::kUndecided) return;
   const bool impossible = out.mfu_ratio.value_or(0) > 1 && !low_precision(run);
-  if (impossible_tokens_ratio) return;
+  if (impossible_tokens_ratio || tokens_apart || time_open) return;
   const bool compared = flops != Found::kNothing || mfu != Found::kNothing || ofu != Found::kNothing;
   if (peak == Found::kDiffers) {
     out.verdict = Verdict::kWrongPeak;

@@ -313,10 +313,41 @@ TEST(AuditCount, layouts_packing_padding_and_stalls) {
   named(12, "gradient_accumulation");
   named(1.0 / 12, "gradient_accumulation");
   named(1 / 0.7, "padding_counted");
-  named(1 / 0.8, "stalls_excluded");
   named(1.55, "packing_ignored");
   named(2.11, "packing_ignored");
   EXPECT_EQ(of(run, mfu(0.02), 0.02 * e).verdict, Verdict::kConsistent);
+}
+
+// MFU of real tokens: the tensor cores run over padding as well, and so OFU is higher.
+TEST(AuditCount, padding_is_executed) {
+  audit::Run run = run_of("made--Llama-3-8B", 4096);
+  run.padding_ratio = 0.4;
+  EXPECT_EQ(of(run, mfu(0.2926), 0.49).verdict, Verdict::kConsistent);
+  const Audit counted = of(run, mfu(0.2926), 0.293);
+  EXPECT_EQ(counted.verdict, Verdict::kOverReported);
+  EXPECT_EQ(first(counted), "padding_counted") << all(counted);
+}
+
+TEST(AuditCount, time_that_the_claim_leaves_out_is_in_ofu) {
+  audit::Run run = run_of("made--Llama-3-8B", 4096);
+  run.productive_ratio = 0.7;
+  const double peak = run.device->peak(Precision::kBf16)->value;
+  Claim claim = mfu(0.4);
+  claim.tokens_per_second_per_gpu = 0.4 * peak / flops_per_token(run);
+  const Audit steady = of(run, claim, 0.283);
+  EXPECT_EQ(steady.verdict, Verdict::kConsistent) << all(steady);
+  EXPECT_EQ(of(run, mfu(0.4), 0.283).verdict, Verdict::kConsistent);
+  EXPECT_EQ(steady.summary.find("whatever else"), std::string::npos) << steady.summary;
+  // The tokens of all the time beside an MFU of the productive part.
+  *claim.tokens_per_second_per_gpu *= 0.7;
+  const Audit mixed = of(run, claim, 0.283);
+  EXPECT_EQ(mixed.verdict, Verdict::kOverReported);
+  EXPECT_EQ(first(mixed), "stalls_excluded") << all(mixed);
+  // Of all the time it would be right.
+  const Audit open = of(run, mfu(0.28), 0.283);
+  EXPECT_EQ(open.verdict, Verdict::kUndecided) << all(open);
+  EXPECT_TRUE(std::any_of(open.missing.begin(), open.missing.end(), [](const std::string& m) { return m.find("--productive-ratio") != std::string::npos; }));
+  EXPECT_EQ(of(run, mfu(0.8), 0.283).verdict, Verdict::kOverReported);
 }
 
 TEST(AuditCount, zero_is_a_model_without_a_formula) {
@@ -357,6 +388,32 @@ TEST(AuditTokens, mfu_and_token_rate_alone) {
   EXPECT_TRUE(lists(doubled, "gpu_count")) << all(doubled);
   EXPECT_FALSE(lists(doubled, "latent_ignored"));
   EXPECT_NEAR(*doubled.mfu_recomputed_ratio, 0.15, 1e-3);
+}
+
+// MFU and OFU agree: the token rate is the odd one out, and nobody is accused.
+TEST(AuditTokens, a_token_rate_that_alone_does_not_fit_decides_nothing) {
+  const audit::Run run = run_of("made--Llama-3-8B", 4096);
+  for (const double tokens : {9000.0, 3000.0}) {
+    for (const bool by_rate : {false, true}) {
+      Claim claim;
+      by_rate ? claim.flops_per_second_per_gpu = 289.5e12 : claim.mfu_ratio = 0.2926;
+      claim.tokens_per_second_per_gpu = tokens;
+      const Audit a = of(run, claim, 0.293);
+      EXPECT_EQ(a.verdict, Verdict::kUndecided) << all(a);
+      EXPECT_TRUE(a.hypotheses.empty()) << all(a);
+      EXPECT_NE(a.summary.find("MFU and OFU agree, and the token rate fits neither"), std::string::npos) << a.summary;
+      if (!by_rate) {
+        EXPECT_NE(a.summary.find(tokens == 9000 ? "the token rate makes an MFU of 43.89 %, reported is 29.26 %" : "an MFU of 14.63 %"), std::string::npos) << a.summary;
+      }
+      const auto odd = std::find_if(a.missing.begin(), a.missing.end(), [](const std::string& m) { return m.starts_with("a token rate that fits MFU and OFU"); });
+      ASSERT_NE(odd, a.missing.end());
+      EXPECT_NE(odd->find("they take 6000 tokens per second and GPU, told are " + std::to_string(static_cast<int>(tokens))), std::string::npos) << *odd;
+    }
+  }
+  // It is MFU that stands apart.
+  Claim claim = mfu(0.439);
+  claim.tokens_per_second_per_gpu = 6000;
+  EXPECT_EQ(of(run, claim, 0.293).verdict, Verdict::kOverReported);
 }
 
 // 128 % of the peak: nothing is judged by a token rate that no GPU has, and no mistake is named after which the job would have it.

@@ -46,6 +46,8 @@ struct Auditor {
   // With so many the claim is right; with the chosen number it is a known mistake, and nothing tells which.
   std::optional<std::uint64_t> right_with_steps;
 
+  bool tokens_apart = false;  // reported MFU and OFU agree with each other, and only the token rate fits neither
+  bool time_open = false;     // the claim would be right if it were of all the time that OFU is about, and not of the productive part
   bool only_ofu_differs = false;  // from figures of a log that agree with each other and with the count
   std::vector<std::pair<std::string, std::string>> doubted;  // then: "--recompute full", and with what instead OFU fits
 
@@ -69,6 +71,9 @@ struct Auditor {
   void explain_mfu(double ratio, double reference_peak, std::vector<Ranked>& kept) const;
   std::vector<double> possible_references() const;
   Found differs(double ratio, std::size_t kept_before);
+  void explain_ofu(const Run& settled);
+  void doubt_time();
+  std::optional<double> mfu_of_tokens() const;
   void say_traps();
   void say_doubt();
   void say_missing();

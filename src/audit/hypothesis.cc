@@ -187,7 +187,7 @@ std::vector<Hypothesis> count_hypotheses(const Run& run) {
     add(list, "padding_counted", Cause::kCount, 1 / (1 - *run.padding_ratio), "padding counted as tokens", "Megatron-LM 5e4fc931ba");
   }
   if (run.productive_ratio && *run.productive_ratio > 0) {
-    add(list, "stalls_excluded", Cause::kTime, 1 / *run.productive_ratio, "time of evaluation, checkpoints and stalls left out of the rate", "");
+    add(list, kStallsExcluded, Cause::kTime, 1 / *run.productive_ratio, "time of evaluation, checkpoints and stalls left out of the rate", "");
   }
   return list;
 }
@@ -237,7 +237,8 @@ Expected expected_ofu_over_mfu(const Run& run, flops::Recompute recompute, std::
     const bool padded = part == flops::Part::kRoutedExperts;  // experts run over their capacity, filled or not
     sum += executed.of(part) * slower * (padded ? run.capacity_ratio.value_or(1) : 1);
   }
-  if (model > 0) expected.ratio = sum / model;
+  // A claim is of real tokens and of the time that it is about; the tensor cores run over padding too, and OFU is of all its time.
+  if (model > 0) expected.ratio = sum / model * run.productive_ratio.value_or(1) / (1 - run.padding_ratio.value_or(0));
   return expected;
 }
 

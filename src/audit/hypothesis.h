@@ -14,6 +14,8 @@ namespace flopsight::audit {
 // A half of a pair that changes |ln ratio| by less explains nothing that the other half does not.
 inline constexpr double kPairHalfLog = 0.05;
 
+inline constexpr std::string_view kStallsExcluded = "stalls_excluded";
+
 // What the mistake is in, which says by what evidence it can be seen.
 enum class Cause : std::uint8_t {
   kFlops,      // FLOPs of a token: seen in FLOP rate / token rate
@@ -54,8 +56,8 @@ std::vector<Hypothesis> count_hypotheses(const Run& run);
 // What is not the framework's mistake. `told_ofu`: OFU comes from elsewhere, with a reference clock that is not known.
 std::vector<Hypothesis> measured_hypotheses(const Run& run, bool told_ofu);
 
-// Executed tensor-pipe time over the time that model FLOPs would take at `reference_peak`: the OFU/MFU ratio that a correct report has
-// (docs/audit.md). Without a precision, or a peak of it, all parts are taken at one and the same peak.
+// Executed tensor-pipe time over the time that model FLOPs would take at `reference_peak`, padding executed and productive time taken into account: the
+// OFU/MFU ratio that a correct report has (docs/audit.md). Without a precision, or a peak of it, all parts are taken at one and the same peak.
 struct Expected {
   double ratio = 1;
   bool mixed_precision = false;  // linear layers run at another peak than the rest

@@ -61,7 +61,7 @@ void Auditor::say_traps() {
                         (pair.empty() ? std::string() : ", nor two that cancel, for this model such as " + pair) + "; the framework's FLOPs of a token would");
   }
   const double both = settled_ratio * rest_ratio;
-  if (flops == Found::kDiffers && (peak == Found::kDiffers || ofu == Found::kDiffers) && std::abs(std::log(both)) < kOfuAgrees) {
+  if (!tokens_apart && flops == Found::kDiffers && (peak == Found::kDiffers || ofu == Found::kDiffers) && std::abs(std::log(both)) < kOfuAgrees) {
     out.notes.emplace_back("two mistakes nearly cancel: each is wrong, and the MFU comes out at " + factor(both) + " x the right one");
   }
   if (peak == Found::kNothing && ofu == Found::kAgrees && out.own_peak_flops_per_second && out.reference_peak_flops_per_second && *out.reference_peak_flops_per_second != *out.own_peak_flops_per_second) {
@@ -86,12 +86,18 @@ void Auditor::say_missing() {
     list.push_back("a dense peak of " + run.device->model + " for " + std::string(catalog::precision_name(*run.precision)));
   }
   if (impossible_tokens_ratio) list.emplace_back("a token rate, number of GPUs, GPU model and precision that fit together");
+  if (tokens_apart) {
+    list.push_back("a token rate that fits MFU and OFU, which agree with each other: they take " + text(*claim.tokens_per_second_per_gpu * settled_ratio, "%.0f") +
+                   " tokens per second and GPU, told are " + text(*claim.tokens_per_second_per_gpu, "%.0f") +
+                   "; is it the rate of the job or of other GPUs, or of another model, sequence length or time?");
+  }
+  if (time_open) list.emplace_back("whether the claim is of productive time only (--productive-ratio): of all the time that OFU is about it would be right");
   if (!run.sequence_tokens) list.emplace_back("the sequence length (--seq-len): without it FLOPs of a token are not compared");
   if (!claim.tokens_per_second_per_gpu) list.emplace_back("tokens per second and GPU, or step time with global batch and GPUs: with them MFU is recomputed");
   if (!measured.ofu_ratio) list.emplace_back("OFU (--ofu, or --store with --job): it would show what the log cannot");
   if (measured.ofu_ratio && *measured.ofu_ratio <= 0) list.emplace_back("an OFU above 0: a job that trains has one, so its counters failed");
   if (right_with_steps) list.emplace_back("how many steps of multi-token prediction are trained (--mtp)");
-  if (out.verdict == Verdict::kUndecided && ofu == Found::kDiffers && !run.recompute) list.emplace_back("whether the run recomputes its activations (--recompute): full recomputation explains the figures");
+  if (out.verdict == Verdict::kUndecided && ofu == Found::kDiffers && !run.recompute && !tokens_apart && !time_open) list.emplace_back("whether the run recomputes its activations (--recompute): full recomputation explains the figures");
 }
 
 void Auditor::say_further() {
@@ -135,13 +141,19 @@ void Auditor::say_summary() {
     also("the token rate makes an MFU of " + percent(*impossible_tokens_ratio) + ", which no GPU can do: the token rate, the number of GPUs, the GPU model or the precision is wrong");
     return;
   }
-  if (mfu != Found::kNothing && out.mfu_recomputed_ratio) also("the token rate makes an MFU of " + percent(*out.mfu_recomputed_ratio) + ", reported is " + percent(*claim.mfu_ratio));
+  if (mfu != Found::kNothing && mfu_of_tokens()) also("the token rate makes an MFU of " + percent(*mfu_of_tokens()) + ", reported is " + percent(*claim.mfu_ratio));
+  if (tokens_apart) {
+    also("MFU and OFU agree, and the token rate fits neither: it, or the GPUs, model or sequence that it is of, are not as told");
+    return;
+  }
   if (peak == Found::kDiffers) {
     also("it divides by " + text(*claim.peak_flops_per_second / 1e12, "%.1f") + " TFLOP/s, the dense peak is " + text(*out.own_peak_flops_per_second / 1e12, "%.1f"));
   }
   if (out.verdict == Verdict::kUndecided && line.empty()) line = claim.mfu_ratio || claim.flops_per_second_per_gpu ? "nothing to compare the claim with" : "no MFU and no FLOP rate is claimed";
   const bool differs = flops == Found::kDiffers || peak == Found::kDiffers || mfu == Found::kDiffers || ofu == Found::kDiffers;
-  if (only_ofu_differs && !doubted.empty()) {
+  if (time_open) {
+    also("it would be right of all the time that OFU is about, and not of the productive part alone");
+  } else if (only_ofu_differs && !doubted.empty()) {
     also("the log agrees with itself and with the count; by OFU " + doubted.front().first + " is not so, " + doubted.front().second + " would fit");
   } else if (only_ofu_differs && rest_ratio > 1) {
     also("OFU is less than the claimed FLOPs take, whatever else the GPUs do: tokens, time or GPUs of the rate are wrong");
@@ -163,6 +175,11 @@ void Auditor::say_summary() {
 void Auditor::say() {
   if (ofu != Found::kNothing) {
     out.assumptions.push_back("OFU of one job is right to some 7 % (sigma); tiles add up to " + factor(kTileOverheadMax) + " x, which widens the band and is not corrected for");
+    if (run.padding_ratio.value_or(0) > 0) out.assumptions.push_back("the claim is of real tokens, and " + percent(*run.padding_ratio) + " of those that the GPUs run over are padding");
+    if (run.productive_ratio.value_or(1) < 1) {
+      out.assumptions.push_back("the claim is of productive time, which is " + percent(*run.productive_ratio) + " of the time that OFU is about: over all of it MFU is " +
+                                percent(*out.mfu_ratio * *run.productive_ratio));
+    }
     if (!run.precision) out.assumptions.emplace_back("all parts run in one precision, of whose peak MFU is a share");
   }
   say_traps();
