@@ -20,6 +20,13 @@ bool is_noise(std::string_view word) {
   return std::find(kNoiseWords.begin(), kNoiseWords.end(), word) != kNoiseWords.end();
 }
 
+// As nvidia-smi prints it ("… MIG 1g.10gb") and as labels of Kubernetes nodes have it ("…-MIG-1g.10gb").
+bool is_instance(std::string_view name) {
+  std::string text = ' ' + base::to_lower(name) + ' ';
+  std::replace_if(text.begin(), text.end(), [](char c) { return c == '-' || c == '_'; }, ' ');
+  return text.find(" mig ") != std::string::npos;
+}
+
 std::vector<std::string> name_words(std::string_view name) {
   std::string text = base::to_lower(name);
   // "NVIDIA H100 80GB HBM3 MIG 1g.10gb": the instance's profile is not part of the model.
@@ -247,6 +254,8 @@ const Device* DeviceCatalog::find(std::string_view name) const {
   return nullptr;
 }
 
+const Device* DeviceCatalog::find_whole(std::string_view name) const { return is_instance(name) ? nullptr : find(name); }
+
 std::string DeviceCatalog::similar(std::string_view name) const {
   constexpr std::size_t kShown = 8;
   const std::vector<std::string> words = name_words(name);
@@ -267,6 +276,10 @@ std::string DeviceCatalog::similar(std::string_view name) const {
 }
 
 std::string DeviceCatalog::not_found(std::string_view name) const {
+  if (is_instance(name)) {
+    const Device* whole = find(name);
+    return base::printable(name, 80) + ": a MIG instance, which has a part of its GPU's peak and memory; expected a whole GPU" + (whole == nullptr ? "" : ", such as " + whole->model);
+  }
   const std::string models = similar(name);
   return base::printable(name, 80) + ": not in the catalogue" + (models.empty() ? "" : ", which has " + models) + " (flopsight docs gpus lists it)";
 }

@@ -64,7 +64,10 @@ class DeviceCatalog {
   // "NVIDIA H100 80GB HBM3" are one; a " MIG 1g.10gb" suffix is ignored; vGPU names are unknown.
   const Device* find(std::string_view name) const;
 
-  // For a name that find() does not know: what to write instead, in a sentence. "H100: not in the catalogue, which has H100-SXM5-80GB, …".
+  // The same for those who count with the peak and the memory of a whole GPU: nullptr also for the name of a MIG instance, which has a part of them.
+  const Device* find_whole(std::string_view name) const;
+
+  // For a name that find() or find_whole() does not know: what to write instead, in a sentence. "H100: not in the catalogue, which has H100-SXM5-80GB, …".
   std::string not_found(std::string_view name) const;
 
   const std::vector<Device>& devices() const { return devices_; }

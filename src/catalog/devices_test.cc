@@ -127,6 +127,16 @@ TEST(Precision, has_its_names_in_any_case_and_no_other) {
   EXPECT_EQ(find_precision(""), std::nullopt);
 }
 
+TEST(DeviceCatalog, an_instance_is_no_whole_gpu) {
+  const DeviceCatalog& catalog = DeviceCatalog::builtin();
+  for (const char* name : {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", "NVIDIA H100 80GB HBM3 MIG 9z.10gb", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "mig 1g.10gb"}) {
+    EXPECT_EQ(catalog.find_whole(name), nullptr) << name;
+    EXPECT_NE(catalog.not_found(name).find(": a MIG instance, which has a part of its GPU's peak and memory; expected a whole GPU"), std::string::npos) << catalog.not_found(name);
+  }
+  EXPECT_TRUE(catalog.not_found("NVIDIA H100 80GB HBM3 MIG 1g.10gb").ends_with("such as H100-SXM5-80GB"));
+  EXPECT_EQ(catalog.find_whole("NVIDIA H100 80GB HBM3"), catalog.find("NVIDIA H100 80GB HBM3 MIG 1g.10gb"));
+}
+
 TEST(DeviceCatalog, a_name_that_several_boards_have_is_answered_with_their_names) {
   const DeviceCatalog& catalog = DeviceCatalog::builtin();
   const std::string several = catalog.not_found("H100");

@@ -97,7 +97,7 @@ base::Result<Options> check(Options options) {
   if (options.window.start < kYear2000 || options.window.start > kYear2100) {
     return invalid("start: expected a time between 2000 and 2100");
   }
-  options.device = catalog::DeviceCatalog::builtin().find(options.model);
+  options.device = catalog::DeviceCatalog::builtin().find_whole(options.model);
   if (options.device == nullptr) {
     return Error{ErrorCode::kNotFound, "model " + catalog::DeviceCatalog::builtin().not_found(options.model) +
                                            ", expected a name as an exporter prints it, such as " + std::string(kDefaultModel)};

@@ -85,7 +85,7 @@ Status read_ground(const TuneCommon& a, TuneGround& out) {
   if (!a.catalog_path.empty()) {
     FLOPSIGHT_ASSIGN_OR_RETURN(out.catalog, parse_file(a.catalog_path, &catalog::DeviceCatalog::with_user_rows));
   }
-  const catalog::Device* found = out.catalog.find(a.gpu);
+  const catalog::Device* found = out.catalog.find_whole(a.gpu);
   if (found == nullptr) return Error{ErrorCode::kInvalid, "--gpu " + out.catalog.not_found(a.gpu) + "; --gpu-catalog adds one"};
   out.device = found->as_named(a.gpu);
   if (const auto rates = tuning::Rates::of(*out.device); !rates.ok()) return rates.error();

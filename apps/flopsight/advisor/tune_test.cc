@@ -236,6 +236,7 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
       {without("--gpus"), "--gpus: expected how many"},
       {without("--seq-len"), "--seq-len: expected"},
       {without("--global-batch"), "--global-batch: expected"},
+      {with_gpu("NVIDIA A100 80GB PCIe MIG 1g.10gb"), "--gpu NVIDIA A100 80GB PCIe MIG 1g.10gb: a MIG instance"},
       {with_gpu("H9000"), "--gpu H9000: not in the catalogue"},
       {with_gpu("A10G"), "the catalogue has no dense 16-bit peak"},
       {train({"--tp", "3"}), "--tp 3 x --pp 1 x --cp 1 = 3 does not divide --gpus 8"},

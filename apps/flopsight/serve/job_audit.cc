@@ -62,7 +62,7 @@ base::Result<std::optional<audit::Audit>> JobAudits::audit(store::Reader& reader
   }
   const catalog::DeviceCatalog& catalog = settings.fleet.catalog != nullptr ? *settings.fleet.catalog : catalog::DeviceCatalog::builtin();
   FLOPSIGHT_ASSIGN_OR_RETURN(audit::Run run, audit::parse_told_model(known_model->told));
-  if (!model.empty()) run.device = catalog.find(model);
+  if (!model.empty()) run.device = catalog.find_whole(model);
   if (!model.empty() && run.device == nullptr) run.unknown_device = catalog.not_found(model);
   if (job.summary.gpu_count > 0) run.layout.gpus = job.summary.gpu_count;
   audit::Audit audit = audit::audit(run, claim, {ofu, false}, catalog);

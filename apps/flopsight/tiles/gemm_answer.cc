@@ -92,7 +92,7 @@ base::Result<const catalog::Device*> find_device(const catalog::DeviceCatalog& c
   for (const catalog::Device& device : catalog.devices()) {
     if (device.model == name) return &device;
   }
-  if (const catalog::Device* found = catalog.find(name)) return found;
+  if (const catalog::Device* found = catalog.find_whole(name)) return found;
   return Error{ErrorCode::kNotFound, "--gpu " + catalog.not_found(name) + "; --gpu-catalog adds to it"};
 }
 

@@ -243,6 +243,7 @@ TEST(Gemm, mistakes_are_exit_2_and_one_line) {
       {product("64", "64", "64", "bf16", "V100-SXM2"), "--precision bf16: V100-SXM2 has tensor peaks for fp16"},
       {product("64", "64", "64", "fp32", "H100-SXM5-80GB"), "--precision fp32: expected a format of tensor cores"},
       {product("64", "64", "64", "half", "H100-SXM5-80GB"), "--precision half: expected"},
+      {product("64", "64", "64", "bf16", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"), "--gpu NVIDIA H100 80GB HBM3 MIG 1g.10gb: a MIG instance"},
       {product("64", "64", "64", "bf16", "RTX 9999"), "--gpu RTX 9999: not in the catalogue"},
       {{"--m", "64", "--n", "64", "--precision", "bf16", "--gpu", "x"}, "--m, --n and --k go together"},
       {{"--m", "64", "--n", "64", "--k", "64", "--precision", "bf16"}, "--gpu: expected the name of a GPU; there is no default"},

@@ -32,7 +32,7 @@ struct Bench {
 };
 
 base::Result<catalog::Device> device_of(const catalog::DeviceCatalog& catalog, const std::string& name) {
-  const catalog::Device* device = catalog.find(name);
+  const catalog::Device* device = catalog.find_whole(name);
   if (device == nullptr) {
     return Error{ErrorCode::kNotFound, "no GPU " + base::printable(name) + " in the catalogue (flopsight docs gpus lists it); --gpu-catalog adds one"};
   }
