@@ -319,17 +319,16 @@ samples::Holder JobRecord::holder() const {
   return holder;
 }
 
-namespace {
-
-// What sacct, scontrol and slurmrestd print; nothing here reads it.
 bool is_of_slurm(std::string_view text) {
+  text = base::trim(text);
   const std::string line = base::to_lower(text.substr(0, text.find('\n')));
   if (text.starts_with("JobId=") || text.starts_with("NodeName=")) return true;
   if (line.find('|') != std::string::npos && line.find("jobid") != std::string::npos) return true;
-  return text.starts_with('{') && text.find("\"meta\"") != std::string_view::npos && text.find("\"job_id\"") != std::string_view::npos;
+  if ((!text.starts_with('{') && !text.starts_with('[')) || text.find("\"job_id\"") == std::string_view::npos) return false;
+  // What of its keys no jobs file has: "meta" is beside the jobs, and lost where somebody took them out.
+  constexpr std::string_view kKeys[] = {"\"meta\"", "\"job_state\"", "\"derived_exit_code\"", "\"tres_alloc_str\"", "\"association\""};
+  return std::any_of(std::begin(kKeys), std::end(kKeys), [&](std::string_view key) { return text.find(key) != std::string_view::npos; });
 }
-
-}  // namespace
 
 Result<std::vector<JobRecord>> parse_jobs(std::string_view text) {
   const std::string_view start = base::trim(text);

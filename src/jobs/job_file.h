@@ -41,6 +41,9 @@ struct JobRecord {
 // Whether the key of a job in a list of jobs says who held which GPU when. Errors: kInvalid, with the key.
 base::Status check_job_key(std::string_view key);
 
+// Whether it is what sacct, squeue, scontrol or slurmrestd print, or the jobs out of it; nothing here reads that.
+bool is_of_slurm(std::string_view text);
+
 base::Result<std::vector<JobRecord>> parse_jobs(std::string_view text);
 // One job of the JSON form.
 base::Result<JobRecord> record_from_json(const base::json::Value& entry);

@@ -58,6 +58,20 @@ TEST(SlurmTimes, elapsed_tells_which_of_the_doubled_hours_is_meant) {
                                  "2025-10-26T00:45:00Z/2025-10-26T02:15:00Z"));
 }
 
+TEST(SlurmTimes, a_job_starts_after_it_was_submitted_also_in_the_doubled_hour) {
+  const Parsed parsed = read(
+      "JobIDRaw|Submit|Start|End|Elapsed|State|AllocTRES\n"
+      "101|2025-10-26T02:50:00|2025-10-26T02:10:00|2025-10-26T02:30:00|00:20:00|COMPLETED|gres/gpu=1\n"
+      "102|2025-10-26T02:50:00|2025-10-26T02:10:00|Unknown|00:20:00|RUNNING|gres/gpu=1\n",
+      "Europe/Berlin");
+  EXPECT_EQ(parsed.problem_count, 0U);
+  ASSERT_THAT(parsed.jobs, SizeIs(2));
+  EXPECT_EQ(units::to_rfc3339(*parsed.jobs[0].submit), "2025-10-26T00:50:00Z");
+  EXPECT_EQ(units::to_rfc3339(*parsed.jobs[0].start), "2025-10-26T01:10:00Z");
+  EXPECT_EQ(units::to_rfc3339(*parsed.jobs[0].end), "2025-10-26T01:30:00Z");
+  EXPECT_EQ(units::to_rfc3339(*parsed.jobs[1].start), "2025-10-26T01:10:00Z");
+}
+
 TEST(SlurmTimes, where_elapsed_cannot_tell_that_is_said) {
   const Parsed parsed = read(
       "JobIDRaw|Start|End|Elapsed|State|AllocTRES\n"

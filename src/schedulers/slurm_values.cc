@@ -230,11 +230,16 @@ bool Collector::set_times(Draft& d) {
         d.start->first_unix_seconds + static_cast<std::int64_t>(*d.elapsed_seconds);
     d.end = Moment{end, end};
   }
-  std::int64_t best_start = d.start->first_unix_seconds;
+  // Nothing starts before it was submitted: of two readings that leaves one, unless it leaves none.
+  Moment starts = *d.start;
+  if (d.submit && starts.first_unix_seconds < d.submit->first_unix_seconds && starts.second_unix_seconds >= d.submit->first_unix_seconds) {
+    starts.first_unix_seconds = starts.second_unix_seconds;
+  }
+  std::int64_t best_start = starts.first_unix_seconds;
   std::int64_t best_end = d.end ? d.end->first_unix_seconds : 0;
   int fitting = 0;
   double best = -1;
-  for (const std::int64_t start : {d.start->first_unix_seconds, d.start->second_unix_seconds}) {
+  for (const std::int64_t start : {starts.first_unix_seconds, starts.second_unix_seconds}) {
     if (!d.end) break;
     for (const std::int64_t end : {d.end->first_unix_seconds, d.end->second_unix_seconds}) {
       const double over = static_cast<double>(end - start) - d.elapsed_seconds.value_or(0);
@@ -249,7 +254,7 @@ bool Collector::set_times(Draft& d) {
       }
     }
   }
-  const bool doubled = d.start->first_unix_seconds != d.start->second_unix_seconds ||
+  const bool doubled = starts.first_unix_seconds != starts.second_unix_seconds ||
                        (d.end && d.end->first_unix_seconds != d.end->second_unix_seconds);
   if (doubled && (fitting != 1 || !d.elapsed_seconds)) {
     problem(d.where,

@@ -24,10 +24,10 @@ bool has_key(std::string_view object, std::string_view key) {
   return false;
 }
 
-// A list of jobs as we print and take them: no answer of Slurm is a bare list, and all have "meta" beside "jobs".
+// A list of jobs as we print and take them: no answer of Slurm is a bare list, and all have "meta" beside "jobs" unless somebody took it away.
 bool is_told(std::string_view text) {
   const std::string_view start = base::trim(text);
-  return start.starts_with('[') || (start.starts_with('{') && !has_key(start, "meta"));
+  return start.starts_with('[') || (start.starts_with('{') && !has_key(start, "meta") && !jobs::is_of_slurm(start));
 }
 
 bool is_jobs_file(std::string_view text) {
@@ -41,6 +41,9 @@ bool is_jobs_file(std::string_view text) {
 base::Result<schedulers::Parsed> read_jobs(const std::string& name, std::string_view text,
                                            const schedulers::SlurmOptions& options) {
   schedulers::Parsed parsed;
+  if (base::trim(text).starts_with('[') && jobs::is_of_slurm(text)) {
+    return base::Error{base::ErrorCode::kUnsupported, name + ": a list that looks like the jobs of Slurm's JSON without what is around them (\"jobs\", \"meta\"), expected the whole output of sacct, squeue or slurmrestd"};
+  }
   if (is_told(text)) {
     auto jobs = schedulers::parse_told_jobs(text);
     if (!jobs.ok()) return jobs.error().within(name);

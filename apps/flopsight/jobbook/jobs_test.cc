@@ -90,6 +90,22 @@ TEST(Jobs, json_of_slurm_is_told_from_a_list_by_its_own_keys_however_it_is_space
   }
 }
 
+// As `sacct --json | jq '{jobs}'` and `jq .jobs` leave it.
+TEST(Jobs, json_of_slurm_without_what_is_around_it_is_known_by_its_keys) {
+  const test::TempFolder folder;
+  const std::string job = R"({"job_id":6,"cluster":"c1","state":{"current":["COMPLETED"]},"nodes":"n1","association":{"id":1},)"
+                          R"("time":{"start":1751360400,"end":1751364000,"elapsed":3600},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1}]}})";
+  const test::Answer whole = run_program({"jobs", "import", "--dry-run", folder.write("jobs.json", "{\"jobs\":[" + job + "]}")});
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+  const test::Answer list = run_program({"jobs", "import", "--dry-run", folder.write("jobs.json", "[" + job + "]")});
+  EXPECT_EQ(list.exit_code, 2);
+  EXPECT_THAT(list.err, HasSubstr("looks like the jobs of Slurm's JSON without what is around them"));
+  const test::Answer live = run_program({"jobs", "import", "--dry-run", folder.write("jobs.json", R"({"jobs":[{"job_id":6,"job_state":["RUNNING"],"nodes":"n1","start_time":1751360400}]})")});
+  EXPECT_EQ(live.exit_code, 0) << live.err;
+  const test::Answer report = run_program({"report", "--file", folder.write("m.prom", ""), "--jobs", folder.write("jobs.json", "{\"jobs\":[" + job + "]}")});
+  EXPECT_THAT(report.err, HasSubstr("output of Slurm, expected a jobs file"));
+}
+
 TEST(Jobs, of_no_gpu_has_no_hours_and_that_is_known) {
   const test::TempFolder folder;
   const std::string store = folder.path() + "/s";
