@@ -50,6 +50,7 @@ struct Format {
 std::span<const Format> formats();
 // Lower case; lines without one of them say nothing of any format, nor what a user might hope for.
 std::span<const std::string_view> telling_words();
+inline constexpr std::string_view kPartWords[] = {" stdout p ", " stderr p "};  // among them, of container runtimes
 inline constexpr std::string_view kStepWord = "step: ";  // among them, for the heads of blocks
 
 // Words by which lines, bars and columns say that they are of an evaluation and not of training.

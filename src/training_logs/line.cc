@@ -1,6 +1,5 @@
 #include <array>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "training_logs/figure_internal.h"
 #include "training_logs/line_internal.h"
@@ -208,26 +207,6 @@ std::string_view without_broken_figure(std::string_view text) {
   const std::size_t behind = unit > 0 && text[unit - 1] == ' ' ? unit - 1 : unit;
   if (unit == text.size() || parse_unit(text.substr(unit))) return text;
   return text.substr(0, number_from(behind) < behind ? number_from(behind) : text.size());
-}
-
-std::optional<Recorded> recorded_line(std::string_view raw) {
-  raw = base::trim(raw);
-  if (!raw.starts_with('{') || !raw.ends_with('}')) return std::nullopt;
-  const auto record = base::json::parse(raw);
-  if (!record.ok()) return std::nullopt;
-  const auto text_of = [&](std::initializer_list<std::string_view> keys) -> const std::string* {
-    for (const std::string_view key : keys) {
-      const base::json::Value* value = record->find(key);
-      if (value != nullptr && value->as_string() != nullptr) return value->as_string();
-    }
-    return nullptr;
-  };
-  const std::string* text = text_of({"log", "message", "msg", "textPayload", "MESSAGE"});
-  if (text == nullptr) return std::nullopt;
-  Recorded out{*text, std::nullopt};
-  std::size_t size = 0;
-  if (const std::string* time = text_of({"time", "timestamp", "@timestamp", "ts"})) out.time = read_date(*time, size);
-  return out;
 }
 
 std::optional<units::Instant> instant_of(const PrintedTime& time, const std::optional<base::Zone>& zone,

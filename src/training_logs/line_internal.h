@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/zone.h"
 #include "units/time.h"
@@ -35,13 +36,22 @@ std::string_view without_last_word(std::string_view text);
 // `buffer` keeps the text where sequences had to be taken out; the Line borrows from it or from `raw`.
 Line clean_line(std::string_view raw, std::string& buffer);
 
-// A line that a container's runtime or a collector of logs keeps as JSON: {"log": "…", "time": "…"}, {"message": …, "@timestamp": …}.
-// Its text may have several lines. Nothing for what is no such record.
+// A line that a container's runtime or a collector of logs keeps as JSON: {"log": "…", "time": "…"}, {"message": …, "@timestamp": …},
+// {"jsonPayload": {"message": …}, "timestamp": …}, fluentd's "TIME\ttag\t{…}", a member of such a record on a line of its own, or an answer of a store
+// of logs that has many of them. A text may have several lines. Empty for what is no such record.
 struct Recorded {
   std::string text;
   std::optional<PrintedTime> time;
 };
-std::optional<Recorded> recorded_line(std::string_view raw);
+std::vector<Recorded> recorded_lines(std::string_view raw);
+
+// A line as Kubernetes' runtimes write it, "TIME stdout P text": P of a part, which the next lines of the stream go on with up to one with F.
+struct RuntimeLine {
+  bool is_error_stream = false;
+  bool is_part = false;
+  std::string_view text;
+};
+std::optional<RuntimeLine> runtime_line(std::string_view raw);
 
 // "2024-04-06 02:55:45", "2025/07/21T15:57:42,774", "…Z", "…+02:00" at this place. `size`: its characters.
 std::optional<PrintedTime> read_date(std::string_view text, std::size_t& size);

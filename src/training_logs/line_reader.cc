@@ -104,23 +104,29 @@ void LineReader::block(std::string_view text) {
     counted = to;
   };
   std::size_t at = 0;
-  // The first line of all says whether the text is a table, and is always looked at.
-  while (at < text.size() && (words_ == nullptr || first_)) {
-    first_ = false;
-    const std::size_t end = std::min(line_end(text, at), text.size());
-    count_to(at);
-    line(text, at, end);
-    at = end + 1;
-  }
-  if (at < text.size() && words_ != nullptr) {
-    words_->find_lines(text.substr(at), found_);
+  while (at < text.size()) {
+    // The first line of all says whether the text is a table, and is always looked at.
+    if (words_ == nullptr || first_) {
+      first_ = false;
+      const std::size_t end = std::min(line_end(text, at), text.size());
+      count_to(at);
+      line(text, at, end);
+      at = end + 1;
+      continue;
+    }
+    const std::size_t from = at;
+    at = text.size();
+    words_->find_lines(text.substr(from), found_);
     for (const std::size_t found_at : found_) {
-      const std::size_t found = at + found_at;
+      const std::size_t found = from + found_at;
       const std::size_t before = text.find_last_of("\n\r", found - 1);
       const std::size_t begin = before == kNone ? 0 : before + 1;
       const std::size_t end = std::min(line_end(text, found), text.size());
       count_to(begin);
       line(text, begin, end);
+      if (words_ != nullptr) continue;
+      at = end + 1;  // every line from here on was asked for
+      break;
     }
   }
   count_to(text.size());

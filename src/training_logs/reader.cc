@@ -58,6 +58,9 @@ std::vector<Taken> Reader::close() {
 SourceLine Reader::resume_at() const {
   SourceLine first{state_->lines.whole_lines_end_bytes(), state_->lines.lines() + 1};
   for (const Lines* const one : state_->given()) first = one->book.resume_at(first);
+  for (const auto& part : state_->parts) {
+    if (!part.text.empty() && part.at.offset_bytes < first.offset_bytes) first = part.at;
+  }
   return first;
 }
 
@@ -85,6 +88,7 @@ void Reader::drop_tail() { state_->lines.drop_tail(); }
 Reported Reader::finish() {
   State& state = *state_;
   state.lines.finish();
+  for (const auto& part : state.parts) state.is_end_broken |= !part.text.empty();
   state.document();
   std::vector<Series> series;
   for (Lines& one : state.series) {

@@ -35,6 +35,13 @@ void Reader::State::say(Reported& out) const {
                        " lines are in a form that is not read (no year, or day and month in an order that nothing tells): those steps have no time");
   }
   if (is_end_broken) notes.emplace_back("the last line has no end: what it breaks off in is left out");
+  if (std::any_of(series.begin(), series.end(), [](const Lines& one) { return one.book.runs_backwards(); })) {
+    notes.emplace_back("steps run backwards, each an attempt of its own: the newest line is first; turn the log round (tac FILE, logcli --forward, ascending order in an export)");
+  }
+  if (cut_documents > 0) {
+    notes.push_back(std::to_string(cut_documents) + (cut_documents == 1 ? " line is" : " lines are") +
+                    " JSON of more than 64 KiB and not read; a record on each line is (jq -c '.[]')");
+  }
   if (lines.cut() > 0) notes.push_back(std::to_string(lines.cut()) + " lines were longer than 64 KiB and cut");
   if (out.steps_dropped > 0) notes.emplace_back("too many steps to keep: the summary is over evenly thinned ones");
 }

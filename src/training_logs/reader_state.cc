@@ -232,22 +232,56 @@ void Reader::State::line(std::string_view raw, SourceLine at) {
     lines.pick(nullptr);
     return;
   }
+  if (joins_part(raw, at)) return;
+  whole_line(raw, at);
+}
+
+// What a container's runtime cut into parts is read when its last part came; what is between them is of the other stream.
+bool Reader::State::joins_part(std::string_view raw, SourceLine at) {
+  const std::optional<RuntimeLine> line = runtime_line(raw);
+  if (!line) return false;
+  Part& part = parts[line->is_error_stream ? 1 : 0];
+  if (!line->is_part && part.text.empty()) return false;
+  if (part.text.empty()) {
+    lines.pick(nullptr);  // the rest of a line may have none of the words
+    part.at = at;
+    part.text = raw;
+  } else if (part.text.size() + line->text.size() <= Limits::line_bytes_max) {
+    part.text += line->text;
+  }
+  if (line->is_part) return true;
+  const Part whole = std::move(part);
+  part = {};
+  whole_line(whole.text, whole.at);
+  return true;
+}
+
+void Reader::State::whole_line(std::string_view raw, SourceLine at) {
   // A user's own patterns are for the text as it is.
-  const std::optional<Recorded> record = options.patterns ? std::nullopt : recorded_line(raw);
-  if (!record) return text_line(raw, at, std::nullopt);
-  std::string_view rest = record->text;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find_first_of("\n\r"), rest.size());
-    if (end > 0) text_line(rest.substr(0, end), at, record->time);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  const std::vector<Recorded> records = options.patterns ? std::vector<Recorded>() : recorded_lines(raw);
+  if (records.empty()) {
+    const bool is_cut_document = raw.size() >= Limits::line_bytes_max && !options.patterns && (raw.starts_with('{') || raw.starts_with('['));
+    if (is_cut_document) {
+      ++cut_documents;
+      return;
+    }
+    return text_line(raw, at, nullptr);
+  }
+  for (const Recorded& record : records) {
+    std::string_view rest = record.text;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find_first_of("\n\r"), rest.size());
+      if (end > 0) text_line(rest.substr(0, end), at, &record);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
   }
 }
 
-void Reader::State::text_line(std::string_view raw, SourceLine at, const std::optional<PrintedTime>& recorded) {
+void Reader::State::text_line(std::string_view raw, SourceLine at, const Recorded* record) {
   Line cleaned = clean_line(raw, buffer);
-  if (recorded && (!cleaned.time || !cleaned.time->offset_seconds)) cleaned.time = recorded;
+  if (record != nullptr && record->time && (!cleaned.time || !cleaned.time->offset_seconds)) cleaned.time = record->time;
   std::string_view whole_words = cleaned.text;
-  if (lines.is_broken_off() && !recorded) {
+  if (lines.is_broken_off() && record == nullptr) {
     whole_words = without_last_word(cleaned.text);
     const std::string_view whole = without_broken_figure(cleaned.text);
     is_end_broken = whole.size() < cleaned.text.size();
@@ -265,7 +299,7 @@ void Reader::State::tell_miss(SourceLine at, std::string_view text) {
   const std::string lower = base::to_lower(text);
   const std::span<const std::string_view> all = telling_words();
   // The number of a step alone is what every program prints.
-  const auto told = std::find_if(all.begin(), all.end(), [&](std::string_view word) { return word != kStepWord && lower.find(word) != std::string::npos; });
+  const auto told = std::find_if(all.begin(), all.end(), [&](std::string_view word) { return word != kStepWord && word != kPartWords[0] && word != kPartWords[1] && lower.find(word) != std::string::npos; });
   if (told == all.end()) return;
   for (const Format& format : formats()) {
     if (!options.format.empty() && format.name != options.format) {

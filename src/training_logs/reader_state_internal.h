@@ -2,6 +2,7 @@
 // What a Reader keeps: the lines of each framework, what was printed about the job, and what is told of it all. Knows what a line means for
 // the steps; not how lines or figures are read.
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -36,7 +37,9 @@ struct Reader::State {
   explicit State(Options given);
 
   void line(std::string_view raw, SourceLine at);
-  void text_line(std::string_view raw, SourceLine at, const std::optional<PrintedTime>& recorded);
+  bool joins_part(std::string_view raw, SourceLine at);
+  void whole_line(std::string_view raw, SourceLine at);
+  void text_line(std::string_view raw, SourceLine at, const Recorded* record);
   void row(std::string_view text, SourceLine at);
   bool user_pattern(const Line& line, SourceLine at);
   bool known_format(const Line& line, SourceLine at);
@@ -60,7 +63,15 @@ struct Reader::State {
     std::uint64_t lines = 0;
   };
 
+  // A line of a container's runtime that goes on.
+  struct Part {
+    std::string text;
+    SourceLine at;
+  };
+
   Options options;
+  std::array<Part, 2> parts;  // of standard output and of standard error
+  std::uint64_t cut_documents = 0;
   LineReader lines;
   std::deque<Lines> series;  // in the order in which they appear
   std::vector<Settings> settings = std::vector<Settings>(1);  // of each run

@@ -36,6 +36,7 @@ constexpr Name kArguments[] = {
     {"mtp_num_layers", "prediction_steps"},
     {"kv_channels", "head_size"},
     {"num_experts", "experts"},
+    {"num_moe_experts", "experts"},
     {"moe_router_topk", "experts_per_token"},
     {"padded_vocab_size", "vocabulary_size"},
     {"recompute_granularity", "recompute"},

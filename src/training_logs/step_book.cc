@@ -76,6 +76,7 @@ void StepBook::add_numbered(Step line) {
     restart = found == open_.end() && !open_.empty() && number < open_.back().step;
   }
   if (restart) {
+    if (open_.size() == 1 && held_.empty() && !judged_) ++backwards_;
     begin_attempt();
     if (line.rank) last_of_rank_[*line.rank] = number;
     found = open_.end();

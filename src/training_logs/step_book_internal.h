@@ -39,9 +39,13 @@ class StepBook {
   std::uint32_t attempt() const { return attempt_; }
   std::uint64_t attempts() const { return total_ == 0 && open_.empty() && held_.empty() ? 0 : attempt_ + 1ULL; }
   std::uint64_t count(Exclusion exclusion) const { return excluded_[static_cast<std::size_t>(exclusion)]; }
+  // Nearly every step was lower than the one before it: the newest is first.
+  bool runs_backwards() const { return backwards_ >= kBackwardsLeast && backwards_ * 2 >= total_; }
   bool printed_zero() const { return printed_zero_; }
 
  private:
+  static constexpr std::uint64_t kBackwardsLeast = 3;
+
   struct Open {
     std::int64_t step = 0;
     std::uint64_t lines = 0;
@@ -68,6 +72,7 @@ class StepBook {
   std::vector<Step> closed_;
   std::uint64_t total_ = 0, dropped_ = 0, stride_ = 1, since_kept_ = 0;
   std::array<std::uint64_t, kExclusionCount> excluded_{};
+  std::uint64_t backwards_ = 0;  // attempts of one step that ended at a lower one
   bool printed_zero_ = false;
 };
 
