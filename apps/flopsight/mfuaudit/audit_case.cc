@@ -15,6 +15,7 @@
 #include "parse_file.h"
 #include "serve/job_answers.h"
 #include "serve/job_audit.h"
+#include "training_logs/merge_steps.h"
 
 namespace flopsight::app {
 namespace {
@@ -136,7 +137,12 @@ void check_model(const Reported& log, AuditCase& out) {
   check("layers", "layers", shape.blocks);
   check("hidden_size", "hidden_size", shape.hidden_size);
   check("attention_heads", "attention heads", shape.heads);
-  check("experts", "experts", flops::routed_experts(out.run.model));
+  const std::uint64_t experts = flops::routed_experts(out.run.model);
+  check("experts", "experts", experts);
+  // Some print one where there are none.
+  if (experts == 0 && setting(log, "experts").value_or(0) > 1) {
+    out.run.contradictions.push_back("a configuration of the model that the log is of: the log prints " + std::to_string(*setting(log, "experts")) + " experts, the configuration has none");
+  }
   // Megatron prints a top-k also of a model without experts.
   if (setting(log, "experts")) check("experts_per_token", "experts of a token", flops::routed_experts_of_token(out.run.model));
   if (!has_latent_attention(out.run.model)) check_value(logged_kv_heads(log), "heads of keys and values", shape.kv_heads);
@@ -224,7 +230,7 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
   how.log_format = a.log_format;
   how.zone = a.zone;
   FLOPSIGHT_ASSIGN_OR_RETURN(const training_logs::Options options, log_options(how));
-  std::vector<Step> steps;
+  std::vector<std::vector<Step>> tellers;  // ranks that print the same steps, or one part of the run after the other
   bool is_of_a_phase = false;
   std::uint64_t steps_of_runs = 0;
   std::vector<Reported> before;
@@ -236,7 +242,7 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
     }
     FLOPSIGHT_RETURN_IF_ERROR(choose_run(a, path, log));
     FLOPSIGHT_RETURN_IF_ERROR(check_one_run(a, before, log));
-    steps.insert(steps.end(), log.steps.begin(), log.steps.end());
+    tellers.push_back(log.steps);
     is_of_a_phase |= log.format == "verl";
     if (!log.runs.empty()) steps_of_runs += log.summary.steps_used;
     if (const auto tokens = setting(log, "tokens_per_step")) rates.tokens_per_step = static_cast<double>(*tokens);
@@ -246,6 +252,7 @@ Status read_logs(const AuditArguments& a, AuditCase& out, Reported& settings, Ra
     if (log.summary.implied_peak_printed && !out.claim.peak_flops_per_second) out.claim.peak_flops_per_second = log.summary.implied_peak_flops_per_second;
     before.push_back(std::move(log));
   }
+  std::vector<Step> steps = training_logs::merge_tellers(std::move(tellers));
   if (analysis::all_above_peak(steps)) {
     std::erase_if(steps, [](const Step& step) { return step.excluded != training_logs::Exclusion::kAbovePeak; });
     for (Step& step : steps) step.excluded.reset();
@@ -348,7 +355,7 @@ Status gather_audit(const AuditArguments& a, const Env& env, AuditCase& out) {
     FLOPSIGHT_ASSIGN_OR_RETURN(out.catalog, parse_file(a.catalog_path, &catalog::DeviceCatalog::with_user_rows));
   }
   out.gpu = a.gpu;
-  out.run.device = out.catalog.find(a.gpu);
+  out.run.device = out.catalog.find_whole(a.gpu);
   if (out.run.device == nullptr) return Error{ErrorCode::kNotFound, "--gpu " + out.catalog.not_found(a.gpu) + "; --gpu-catalog adds one"};
   FLOPSIGHT_RETURN_IF_ERROR(read_model(a, out));
   Reported settings;

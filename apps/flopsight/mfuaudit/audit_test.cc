@@ -255,6 +255,8 @@ TEST(AuditCommand, mistakes_are_exit_2_and_one_line) {
       {{"--config", kSuper, "--gpu", "H100-SXM5-80GB"}, "expected a claim"},
       {{"--config", kSuper, "--mfu", "0.4"}, "--gpu is required"},
       {{"--config", kSuper, "--mfu", "0.4", "--gpu", "Z900"}, "--gpu Z900: not in the catalogue (flopsight docs gpus lists it); --gpu-catalog adds one"},
+      {{"--config", kSuper, "--mfu", "0.4", "--ofu", "0.4", "--gpu", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"},
+       "--gpu NVIDIA H100 80GB HBM3 MIG 1g.10gb: a MIG instance, which has a part of its GPU's peak and memory; expected a whole GPU, such as H100-SXM5-80GB"},
       {{"--config", kSuper, "--mfu", "0.4", "--ofu", "0.4", "--gpu", "H100"}, "--gpu H100: not in the catalogue, which has H100"},
       {{"--mfu", "0.4", "--gpu", "H100-SXM5-80GB"}, "--config is required"},
       {{"--config", folder.path() + "/none.json", "--mfu", "0.4", "--gpu", "H100-SXM5-80GB"}, "none.json: cannot open"},
@@ -353,11 +355,34 @@ TEST(AuditCommand, steps_of_multi_token_prediction_are_those_that_the_log_prints
   EXPECT_NEAR(number(none, "recomputed.flops_per_token_train"), without, without * 1e-9);
 }
 
+TEST(AuditCommand, logs_of_two_ranks_count_a_step_once) {
+  const TempFolder folder;
+  const auto log_of = [&](const char* name, int first, double tflops) {
+    std::string steps;
+    for (int step = first; step < first + 20; ++step) steps += "step: " + std::to_string(step) + "  loss: 7.6  tps: 8,000  tflops: " + std::to_string(tflops) + "  mfu: 40.00%\n";
+    return folder.write(name, steps);
+  };
+  const auto used = [&](const std::string& one, const std::string& other) {
+    return number(audit_of({"--config", config("made--Llama-3-8B"), "--precision", "bf16", "--seq-len", "4096", "--recompute", "none", "--log", one, "--log", other}, 0), "reported.steps_used");
+  };
+  EXPECT_EQ(used(log_of("r0.log", 1, 386), log_of("r127.log", 1, 387)), 20);
+  // The second part of a run that went on.
+  EXPECT_EQ(used(log_of("a.log", 1, 386), log_of("b.log", 21, 387)), 40);
+}
+
 TEST(AuditCommand, a_log_of_other_experts_of_a_token_or_heads_of_keys_is_not_compared) {
   const TempFolder folder;
   const auto audit = [&](const char* model, const std::string& settings) {
     return audit_of({"--config", config(model), "--precision", "bf16", "--seq-len", "4096", "--recompute", "none", "--log", folder.write("a.log", steps_with(settings, 4e10))}, 0);
   };
+  const auto dense = audit("made--Llama-3-8B", "  num_experts ........... 8\n");
+  EXPECT_TRUE(says(dense, "missing", "the log prints 8 experts, the configuration has none"));
+  EXPECT_EQ(text(dense, "verdict"), "undecided");
+  EXPECT_TRUE(says(audit("made--Llama-3-8B", "  num_moe_experts ........... 8\n"), "missing", "8 experts, the configuration has none"));
+  for (const char* none : {"  num_experts ........... None\n", "  num_experts ........... 1\n", "  moe_router_topk ........... 2\n"}) {
+    const auto right = audit_of({"--config", config("made--Llama-3-8B"), "--precision", "bf16", "--seq-len", "4096", "--log", folder.write("a.log", steps_with(none, 48.25e9))}, 0);
+    EXPECT_EQ(text(right, "verdict"), "consistent") << none;
+  }
   const auto top_k = audit("deepseek-ai--DeepSeek-V3", "  num_experts ........... 256\n  moe_router_topk ........... 1\n");
   EXPECT_EQ(text(top_k, "verdict"), "undecided");
   EXPECT_TRUE(says(top_k, "missing", "the log prints 1 experts of a token, the configuration has 8"));
