@@ -150,6 +150,22 @@ TEST(ReportSharing, a_gpu_that_is_shared_for_half_the_time_is_split_for_half_the
   EXPECT_NEAR(number(r, "fleet.gpu_hours_allocated"), 60.0 / 3600, 1e-12);
 }
 
+TEST(ReportSharing, who_did_not_share_has_no_band_of_sharing) {
+  const std::string p1 = h100("GPU-a", "n1", "0", "pod=\"p1\""), p2 = h100("GPU-a", "n1", "0", "pod=\"p2\""), p3 = h100("GPU-a", "n1", "0", "pod=\"p3\""), nobody = h100("GPU-a", "n1", "0");
+  const auto part = [](const std::string& labels, std::vector<std::string> tensor, std::vector<std::string> clock) { return series(kTensor, labels, 15, tensor) + series(kClock, labels, 15, clock); };
+  const std::vector<std::string> early = {"0.4", "0.4", "-", "-", "-", "-"}, late = {"-", "-", "-", "-", "0", "0"}, between = {"-", "-", "0.4", "0.4", "-", "-"};
+  const std::vector<std::string> early_clock = {"1830", "1830", "-", "-", "-", "-"}, late_clock = {"-", "-", "-", "-", "1830", "1830"}, between_clock = {"-", "-", "1830", "1830", "-", "-"};
+  const Value r = report(part(p1, early, early_clock) + part(p2, early, early_clock) + part(p3, between, between_clock) + part(nobody, late, late_clock));
+  const auto width = [&](const std::string& name) { return number(job(r, name), "ofu_ratio_high") - number(job(r, name), "ofu_ratio_low"); };
+  EXPECT_GT(width("p1"), 0.5) << "anything from nothing to all that both delivered";
+  EXPECT_NEAR(width("p3"), 0, 1e-9) << "alone on it later";
+  for (std::size_t i = 0; i < count(r, "groups"); ++i) {
+    const std::string group = "groups." + std::to_string(i);
+    if (text(r, group + ".key.job") != "null") continue;
+    EXPECT_NEAR(number(r, group + ".ofu_ratio_high") - number(r, group + ".ofu_ratio_low"), 0, 1e-9) << "nobody shares with nobody";
+  }
+}
+
 TEST(ReportSharing, groups_add_up_to_the_fleet_however_a_gpu_is_shared) {
   std::string scrape;
   for (const char* more : {"pod=\"p1\",namespace=\"x\"", "pod=\"p2\",namespace=\"x\"", "pod=\"p3\",namespace=\"y\""}) {

@@ -1,5 +1,8 @@
 #include "report/report_sources.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "base/file.h"
 #include "report/reported_mfu_query.h"
 #include "sources/exposition_source.h"
@@ -13,6 +16,28 @@ std::string SourceResult::hint() const {
   }
   return text;
 }
+
+namespace {
+
+// A window beside all samples: nobody says that there were GPUs then, which could be held or cost anything.
+base::Status check_window(const std::vector<samples::GpuTimeline>& timelines, const rollups::IntegrateOptions& options, const std::string& source) {
+  if (!options.window) return {};
+  std::optional<units::Window> seen;
+  bool is_held = false;  // a last sample holds into the window
+  for (const samples::GpuTimeline& timeline : timelines) {
+    const auto& scrapes = timeline.scrapes;
+    if (!timeline.has_times || scrapes.empty()) continue;
+    const units::Instant first = scrapes.front().time, last = scrapes.back().time;
+    seen = seen ? units::Window{std::min(seen->start, first), std::max(seen->end, last)} : units::Window{first, last};
+    const units::Seconds step = scrapes.size() > 1 ? last - scrapes[scrapes.size() - 2].time : options.step_default;
+    is_held = is_held || (first < options.window->end && (options.window->start - last).value < options.gap_intervals * step.value);
+  }
+  if (!seen || is_held) return {};
+  return base::Error{base::ErrorCode::kNotFound, source + ": no sample between " + units::to_rfc3339(options.window->start) + " and " + units::to_rfc3339(options.window->end) + ", expected a time from " +
+                                                     units::to_rfc3339(seen->start) + " to " + units::to_rfc3339(seen->end) + ", of which it has samples"};
+}
+
+}  // namespace
 
 base::Status roll_files(const std::vector<std::string>& paths, const ReportSettings& settings,
                         SourceResult& out) {
@@ -28,7 +53,9 @@ base::Status roll_files(const std::vector<std::string>& paths, const ReportSetti
   }
   take_reported_mfu(settings, settings.fleet.integrate.window, collector, out);
   out.owners = std::move(collector.owners());
-  out.fleet = rollups::roll_fleet(collector.take(), settings.fleet, settings.jobs, out.holders, out.quality);
+  std::vector<samples::GpuTimeline> timelines = collector.take();
+  FLOPSIGHT_RETURN_IF_ERROR(check_window(timelines, settings.fleet.integrate, out.name));
+  out.fleet = rollups::roll_fleet(std::move(timelines), settings.fleet, settings.jobs, out.holders, out.quality);
   return {};
 }
 

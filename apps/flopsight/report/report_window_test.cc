@@ -95,14 +95,17 @@ TEST(ReportWindow, since_reaches_back_from_the_end_or_from_now) {
   EXPECT_NEAR(number(to_now, "fleet.coverage_ratio"), 180.0 / 7200, 1e-9);
 }
 
-TEST(ReportWindow, a_window_beside_all_samples_is_all_unmeasured) {
+TEST(ReportWindow, a_window_beside_all_samples_is_refused_with_the_times_that_there_are) {
   const std::string labels = h100("GPU-a", "n1", "0");
-  const Value r = report(Input{{series(kTensor, labels, 60, times(3, "0.5")) + series(kClock, labels, 60, times(3, "1830"))},
-                               {"--start", "2026-11-29T11:00:00Z", "--end", "2026-11-29T11:30:00Z"},
-                               {}});
-  EXPECT_EQ(text(r, "fleet.ofu_ratio"), "null");
-  EXPECT_NEAR(number(r, "fleet.gpu_hours_unmeasured"), 0.5, 1e-12);
-  EXPECT_EQ(number(r, "fleet.coverage_ratio"), 0);
+  const test::TempFolder folder;
+  const std::string file = folder.write("a.prom", series(kTensor, labels, 60, times(3, "0.5")) + series(kClock, labels, 60, times(3, "1830")));
+  for (const auto& [start, end] : {std::pair("2026-11-29T11:00:00Z", "2026-11-29T11:30:00Z"), std::pair("2026-11-29T09:00:00Z", "2026-11-29T10:00:00Z")}) {
+    const test::Answer answer = test::run_program({"report", "--file", file, "--start", start, "--end", end});
+    EXPECT_NE(answer.exit_code, 0);
+    EXPECT_EQ(answer.out, "");
+    EXPECT_NE(answer.err.find(std::string("no sample between ") + start), std::string::npos) << answer.err;
+    EXPECT_NE(answer.err.find("from 2026-11-29T10:00:00Z to 2026-11-29T10:02:00Z"), std::string::npos) << answer.err;
+  }
 }
 
 TEST(ReportWindow, a_scrape_without_times_has_ratios_and_no_hours) {
