@@ -53,6 +53,17 @@ TEST(NewFiles, every_command_makes_the_folders_of_what_it_writes) {
   }
 }
 
+TEST(RulesOptions, of_rules_alone_are_refused_for_the_dashboard_that_they_do_not_change) {
+  for (const auto& [option, value] : {std::pair("--interval", "5m"), {"--scrape-interval", "15s"}, {"--match", "cluster=\"a\""}, {"--clock", "X900=1.83e9"}, {"--gpu", "H100-SXM5-80GB"}, {"--group-by", "cluster"}}) {
+    const Answer answer = run_program({"rules", "grafana", option, value});
+    EXPECT_EQ(answer.exit_code, 2) << option;
+    EXPECT_EQ(answer.out, "") << option;
+    EXPECT_NE(answer.err.find(std::string(option) + ": for rules prometheus only"), std::string::npos) << answer.err;
+  }
+  EXPECT_EQ(run_program({"rules", "grafana", "--no-alerts"}).exit_code, 2);
+  EXPECT_EQ(run_program({"rules", "prometheus", "--interval", "5m", "--gpu", "H100-SXM5-80GB"}).exit_code, 0);
+}
+
 TEST(NewFiles, a_folder_is_no_file) {
   const TempFolder folder;
   for (const std::string& path : {folder.path(), folder.path() + "/new/"}) {

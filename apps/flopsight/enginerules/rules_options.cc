@@ -61,6 +61,12 @@ void add_rules(CLI::App& app, RulesArguments& a, RulesTexts& t) {
   app.add_option("--clock", t.clocks, "MODEL=HERTZ: another reference clock, or that of a model which is not in the catalogue");
   app.add_option("--gpu-catalog", a.catalog_path, "CSV rows that add to or replace the GPU catalogue");
   app.add_flag("--alerts,!--no-alerts", a.has_alerts, "alerting rules beside the recording rules (default: with)");
+  for (CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (name == "target" || name == "--out" || name == "--force" || name == "--help") continue;
+    // Noted beside what the option does.
+    option->each([&t, name](const std::string&) { t.of_rules.push_back(name); });
+  }
 }
 
 std::optional<std::string> set_rules(RulesArguments& a, const RulesTexts& t) {
@@ -68,6 +74,8 @@ std::optional<std::string> set_rules(RulesArguments& a, const RulesTexts& t) {
     return base::printable(t.target, 40) + ": expected prometheus or grafana";
   }
   a.grafana = t.target == "grafana";
+  // The dashboard asks for what the rules recorded, whatever they were made with.
+  if (a.grafana && !t.of_rules.empty()) return t.of_rules.front() + ": for rules prometheus only; the dashboard shows what these recorded";
   if (a.force && a.out.empty()) return "--force needs --out";
   if (auto wrong = set_duration("--interval", t.interval, a.interval)) return wrong;
   if (auto wrong = set_duration("--scrape-interval", t.scrape_interval, a.scrape_interval)) return wrong;

@@ -33,6 +33,7 @@ struct RulesArguments {
 struct RulesTexts {
   std::string target, interval = "1m", scrape_interval = "30s";
   std::vector<std::string> clocks;
+  std::vector<std::string> of_rules;  // options that were given and say something of the rules alone
 };
 
 void add_rules(CLI::App& app, RulesArguments& arguments, RulesTexts& texts);
