@@ -77,10 +77,12 @@ void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Po
   } else {
     gpus_.insert(counted_gpu_key(gpu.gpu));
   }
-  // When all sharers are in this group there is nothing to split.
-  if (shared_all_seconds - shared_mine_seconds > 1e-9 * shared_all_seconds) {
+  // When all sharers are in this group there is nothing to split. What others had of the time that was shared with them is, as parts are equal, at most the own
+  // part for each of them: who shared with others, or at another time, takes nothing from it, and nobody nothing from anybody.
+  const double others_seconds = std::min(shared_all_seconds - shared_mine_seconds, shared_mine_seconds * (std::max(1.0, static_cast<double>(gpu.holders_at_once_max)) - 1));
+  if (others_seconds > 1e-9 * shared_all_seconds) {
     errors_.shared_less_seconds += shared_mine_seconds;
-    errors_.shared_more_seconds += shared_all_seconds - shared_mine_seconds;
+    errors_.shared_more_seconds += others_seconds;
   }
   add_ends(gpu, portions);
   add_band(gpu, mine, variance);
