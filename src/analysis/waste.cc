@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "analysis/waterfall.h"
+#include "base/text.h"
 
 namespace flopsight::analysis {
 namespace {
@@ -80,6 +81,8 @@ std::string ratio_text(double ratio) {
 
 std::optional<std::string> text_or_none(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
 
+constexpr std::size_t kUnpricedMax = 8;  // models that are named
+
 // A row while it is added up.
 struct Sum {
   WasteRow row;
@@ -87,6 +90,7 @@ struct Sum {
   std::optional<HolderId> last_holder;  // what one holder had follows each other
   std::set<std::string> references;     // two at most: more are not told apart
   bool price_unknown = false;
+  std::set<std::string> unpriced_models;
   double measured_seconds = 0, delivered_seconds = 0;
 };
 
@@ -268,7 +272,10 @@ class Accounting {
       into->row.gpu_hours.add(hours, 1);
       if (!into->row.usd) into->row.usd = WasteAmounts{};
       if (price) into->row.usd->add(hours, price->value);
-      into->price_unknown = into->price_unknown || (!price && held.totals.allocated_seconds > 0);
+      if (!price && held.totals.allocated_seconds > 0) {
+        into->price_unknown = true;
+        if (into->unpriced_models.size() < kUnpricedMax) into->unpriced_models.insert(model.empty() ? held.model_raw : model);
+      }
       if (held.holder && into->last_holder != held.holder) ++into->holder_count;
       if (held.holder) into->last_holder = held.holder;
       into->measured_seconds += held.totals.measured_seconds;
@@ -288,10 +295,19 @@ class Accounting {
     if (sum.references.size() < 2) sum.references.insert(reference.said());
   }
 
+  static std::string unpriced_text(const Sum& sum) {
+    std::string out;
+    for (const std::string& model : sum.unpriced_models) out += (out.empty() ? "" : ", ") + (model.empty() ? std::string("GPUs that name no model") : base::printable(model, 80));
+    return sum.unpriced_models.size() == kUnpricedMax ? out + " and perhaps others" : out;
+  }
+
   static void finish(Sum& sum) {
     WasteRow& row = sum.row;
     row.job_count = sum.holder_count;
-    if (sum.price_unknown) row.usd.reset();
+    if (sum.price_unknown) {
+      row.usd.reset();
+      row.usd_absent_reason = "no price for " + unpriced_text(sum);
+    }
     if (sum.measured_seconds > 0) row.ofu_ratio = sum.delivered_seconds / sum.measured_seconds;
     if (!row.attainable) {
       row.attainable_absent_reason = sum.measured_seconds > 0 ? "no target, and no other run of its family" : "nothing was measured";

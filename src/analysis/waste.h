@@ -71,6 +71,7 @@ struct WasteRow {
   std::string user;                     // of a row by job
   WasteAmounts gpu_hours;
   std::optional<WasteAmounts> usd;
+  std::string usd_absent_reason;         // why there are none: the models without a price
   std::optional<Attainable> attainable;
   std::string attainable_absent_reason;  // why there is none
   std::optional<double> ofu_ratio;       // of the measured time

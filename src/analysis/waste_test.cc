@@ -156,6 +156,9 @@ TEST(Waste, prices_are_by_model_and_team_and_one_that_is_unknown_leaves_no_dolla
   EXPECT_NEAR(row(both(), "x").usd->allocated(), 10, 1e-9);
   EXPECT_FALSE(row(both(), "y").usd);
   EXPECT_FALSE(both().total.usd);
+  EXPECT_EQ(row(both(), "x").usd_absent_reason, "");
+  EXPECT_EQ(row(both(), "y").usd_absent_reason, "no price for A100-SXM4-80GB");
+  EXPECT_EQ(both().total.usd_absent_reason, "no price for A100-SXM4-80GB");
   world.options.prices = *Prices::parse("team,model,usd_per_gpu_hour\n,*,2\nx,*,1\n");
   EXPECT_NEAR(row(both(), "y").usd->allocated(), 40, 1e-9);
   EXPECT_NEAR(both().total.usd->allocated(), 50, 1e-9);

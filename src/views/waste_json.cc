@@ -40,6 +40,7 @@ Object row_json(const analysis::WasteRow& row) {
   out.emplace_back("ofu_ratio", row.ofu_ratio);
   out.emplace_back("gpu_hours", amounts_json(row.gpu_hours));
   out.emplace_back("usd", row.usd ? Value(amounts_json(*row.usd)) : Value());
+  out.emplace_back("usd_absent_reason", text_or_null(row.usd_absent_reason));
   out.emplace_back("attainable", attainable_json(row));
   out.emplace_back("attainable_absent_reason", text_or_null(row.attainable_absent_reason));
   return out;

@@ -113,6 +113,7 @@ std::string lead(const WasteAccount& account) {
   if (t.usd) out += fmt::format(" ({} US dollars)", dollars(t.usd->allocated()));
   out += fmt::format(": {} delivered, {} lost against the peak, {} unmeasured.", percent(h.of(WastePart::kDelivered), h.allocated()),
                      percent(h.lost(), h.allocated()), percent(h.of(WastePart::kUnmeasured), h.allocated()));
+  if (!t.usd && !t.usd_absent_reason.empty()) out += " It is not in dollars: " + t.usd_absent_reason + ".";
   if (t.attainable) {
     out += fmt::format(" Against what is attainable, {} GPU-hours", hours(t.attainable->gpu_hours_lost));
     if (t.attainable->usd_lost) out += fmt::format(" ({} US dollars)", dollars(t.attainable->usd_lost));

@@ -262,6 +262,7 @@ const wasteRowShape = object({
   ofu_ratio: maybe(number),
   gpu_hours: amountsShape,
   usd: maybe(amountsShape),
+  usd_absent_reason: maybe(text),
   attainable: maybe(object({ gpu_hours_lost: number, usd_lost: maybe(number), gpu_hours_measured: number, reference: text })),
   attainable_absent_reason: maybe(text),
 });

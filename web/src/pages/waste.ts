@@ -109,6 +109,7 @@ export class WastePage implements Page {
     const says = [
       `${gpuHours(allocated)}${money(total, "allocated")} were allocated to ${count(total.job_count)} jobs. ${percent(delivered / allocated)} were delivered, ${percent(lost / allocated)} lost against the tensor peak, ${percent(unmeasured / allocated)} not measured.`,
       total.attainable ? `Against what could be reached, ${gpuHours(total.attainable.gpu_hours_lost)}${total.attainable.usd_lost === null ? "" : ` (${usd(total.attainable.usd_lost)})`} were lost.` : "",
+      total.usd === null && total.usd_absent_reason ? `It is not in dollars: ${total.usd_absent_reason}.` : "",
       cause ? `Most was lost to: ${causeWithin(cause[0])} (${gpuHours(cause[1])}).` : "",
       nobody && nobody.gpu_hours.lost > 0 ? `GPUs that no job held: ${gpuHours(nobody.gpu_hours.lost)}${money(nobody, "lost")}.` : "",
       most && value.rows.length > 1 ? `Most was lost by ${this.plainName(most)}: ${gpuHours(most.gpu_hours.lost)}${money(most, "lost")}.` : "",

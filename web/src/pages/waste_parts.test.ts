@@ -7,7 +7,7 @@ function row(team: string | null, lost: number): WasteRow {
   return {
     key: { team }, user: null, job_count: 1, ofu_ratio: 0.5,
     gpu_hours: { allocated: 100, delivered: 90 - lost, lost, lost_by_cause: { host: lost + 5, clock_gain: -5, stalled: 0 }, unmeasured: 10 },
-    usd: null, attainable: null, attainable_absent_reason: "no target",
+    usd: null, usd_absent_reason: null, attainable: null, attainable_absent_reason: "no target",
   };
 }
 
