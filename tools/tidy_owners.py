@@ -23,7 +23,7 @@ OWNERS = {
     r"CLI/.*": r"apps/flopsight/(?:[a-z]+/)?(?:command_line|[a-z]+_(?:options|arguments))\.cc",
     r"fmt/.*": r"src/views/.*",
     r"cublasLt\.h|cuda\.h": r"src/cuda/declarations_test\.cc",  # read where they are installed; never linked
-    r"g(?:test|mock)/.*": r".*_test\.cc|apps/flopsight/(?:[a-z]+/)?test_\w+\.h",
+    r"g(?:test|mock)/.*": r".*_test\.cc|(?:apps/flopsight|src)/(?:[a-z]+/)?test_\w+\.h",
     r"benchmark/.*": r".*_bench\.cc",
 }
 # The C and POSIX headers in use; anything else with a dot or a slash is a library without an owner.

@@ -144,6 +144,13 @@ Window EngineReader::whole_slots(Window window, std::int64_t step) const {
   return {{window.start.unix_milliseconds / step * step}, {(window.end.unix_milliseconds + step - 1) / step * step}};
 }
 
+Window EngineReader::answered(Window window, units::Seconds step) {
+  Window whole = whole_slots(window, std::max(slot_milliseconds_, std::int64_t{std::llround(step.value * 1000)}));
+  // Nothing is there that has not been yet.
+  if (window.end >= options_.now) whole.end = window.end;
+  return whole;
+}
+
 std::string EngineReader::matchers_of(std::optional<JobId> job) const {
   return job && *job != 0 ? job_matchers(holder(*job)) : "";
 }

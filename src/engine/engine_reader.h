@@ -45,6 +45,8 @@ class EngineReader : public store::Reader {
   base::Result<std::vector<store::Member>> members(units::Window window, std::optional<store::JobId> job) override;
   void make_whole(std::vector<store::GpuId>& gpus) const override;
   bool simulated() const override { return simulated_; }
+  units::Window answered(units::Window window, units::Seconds step) override;
+  base::Result<units::Seconds> longest_slot(units::Window) override { return options_.slot; }
 
  private:
   EngineReader(EngineReaderOptions options, sources::PrometheusClient client);

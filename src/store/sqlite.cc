@@ -10,6 +10,7 @@ namespace flopsight::store {
 namespace {
 
 base::ErrorCode code_of(int result) {
+  if (result == SQLITE_IOERR_SHMSIZE) return base::ErrorCode::kLimit;  // no room for the index of the journal
   switch (result & 0xFF) {
     case SQLITE_FULL: return base::ErrorCode::kLimit;
     case SQLITE_BUSY:
@@ -126,7 +127,7 @@ base::Result<Database> Database::open(const std::string& path, Mode mode) {
   auto state = std::make_unique<State>();
   state->path = path;
   const int flags = mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  int result = sqlite3_open_v2(path.c_str(), &state->handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  int result = sqlite3_open_v2(path.c_str(), &state->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   if (result != SQLITE_OK) return state->error(result);
   if (mode == Mode::kReadOnly && needs_to_write(state->handle)) {
     // Whoever reads a database with a journal has to lock it in a file beside it, which takes a folder that may be written. One
@@ -137,7 +138,7 @@ base::Result<Database> Database::open(const std::string& path, Mode mode) {
                                                    " beside it it can be read only by who may write in that folder"};
     }
     sqlite3_close_v2(std::exchange(state->handle, nullptr));
-    result = sqlite3_open_v2(immutable_uri(path).c_str(), &state->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);
+    result = sqlite3_open_v2(immutable_uri(path).c_str(), &state->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, nullptr);
     if (result != SQLITE_OK) return state->error(result);
   }
   sqlite3_extended_result_codes(state->handle, 1);

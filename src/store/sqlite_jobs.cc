@@ -217,6 +217,7 @@ units::Instant SqliteStore::newest_end() const {
 
 // The window in the longest slots that fit into it, and shorter ones at its ends.
 std::vector<SqliteStore::Part> SqliteStore::parts_of(units::Window window, std::int64_t coarsest_seconds) const {
+  window = kept(window);
   if (!(window.start < window.end)) return {};
   if (coarsest_seconds <= slot_seconds_) return {{0, window}};
   const std::int64_t step = milliseconds(coarsest_seconds);

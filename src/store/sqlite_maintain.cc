@@ -154,31 +154,78 @@ base::Result<bool> SqliteStore::merge_one_chunk(units::Instant now, const Retent
   return false;
 }
 
-// One batch of what is too old, or, past bytes_max, of the oldest fine blocks.
-base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& retention) {
+// One batch of what is too old.
+base::Result<bool> SqliteStore::forget_aged(std::int64_t oldest, std::int64_t middle) {
   constexpr int kBatch = 50;
   const auto forget = [&](const std::string& where) -> base::Result<bool> {
     FLOPSIGHT_RETURN_IF_ERROR(database_.execute(
         "DELETE FROM blocks WHERE id IN (SELECT id FROM blocks WHERE " + where + " LIMIT " + std::to_string(kBatch) + ")"));
     return database_.changes() > 0;
   };
-  const std::int64_t oldest = now.unix_milliseconds - milliseconds(retention.coarse);
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool aged, forget("end_unix_milliseconds < " + std::to_string(oldest)));
   if (aged) return true;
-  const std::string middle = std::to_string(now.unix_milliseconds - milliseconds(retention.middle));
+  const std::string before = std::to_string(middle);
   const std::string ten_minutes = "slot_seconds = " + std::to_string(kMiddleSeconds);
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool summed, forget("kind IN (2, 3, 5) AND " + ten_minutes + " AND end_unix_milliseconds < " + middle));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool summed, forget("kind IN (2, 3, 5) AND " + ten_minutes + " AND end_unix_milliseconds <= " + before));
   if (summed) return true;
   FLOPSIGHT_RETURN_IF_ERROR(database_.execute(
       "DELETE FROM job_cells WHERE (slot_seconds = " + std::to_string(kCoarseSeconds) + " AND start_unix_milliseconds < " +
-      std::to_string(oldest) + ") OR (" + ten_minutes + " AND start_unix_milliseconds < " + middle + ")"));
-  if (database_.changes() > 0) return true;
-  if (retention.bytes_max == 0) return false;
+      std::to_string(oldest) + ") OR (" + ten_minutes + " AND start_unix_milliseconds < " + before + ")"));
+  return database_.changes() > 0;
+}
+
+// A batch of what lies wholly before what answers still tell of, in every form.
+base::Result<bool> SqliteStore::remove_forgotten() {
+  if (forgotten_until_ == 0) return false;
+  const std::string until = std::to_string(forgotten_until_);
+  for (const std::string& statement :
+       {"DELETE FROM blocks WHERE id IN (SELECT id FROM blocks WHERE end_unix_milliseconds <= " + until + " LIMIT 200)",
+        "DELETE FROM job_cells WHERE slot_seconds = " + std::to_string(kMiddleSeconds) + " AND start_unix_milliseconds < " + until,
+        "DELETE FROM job_cells WHERE slot_seconds = " + std::to_string(kCoarseSeconds) + " AND start_unix_milliseconds < " + until,
+        "DELETE FROM spans WHERE is_open = 0 AND end_unix_milliseconds <= " + until}) {
+    FLOPSIGHT_RETURN_IF_ERROR(database_.execute(statement));
+    if (database_.changes() > 0) return true;
+  }
+  return false;
+}
+
+// Past the size that it may have: the oldest hour is told of no more. By the hour for all forms at once, so that whoever asks by job, by host or
+// over time is told of the same hours; a form in longer slots is removed when its last hour has gone.
+base::Result<bool> SqliteStore::forget_oldest_hour(std::uint64_t bytes_max) {
   FLOPSIGHT_ASSIGN_OR_RETURN(const StoreSize now_size, size());
-  if (now_size.bytes <= retention.bytes_max) return false;
-  FLOPSIGHT_ASSIGN_OR_RETURN(const bool gone, forget("kind IN (0, 1, 4) ORDER BY start_unix_milliseconds"));
-  if (gone) note(path_ + ": over its limit of " + std::to_string(retention.bytes_max) + " bytes; the oldest rollups were forgotten");
-  return gone;
+  if (now_size.bytes <= bytes_max) return false;
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement oldest, database_.prepare("SELECT min(start_unix_milliseconds) FROM blocks WHERE kind IN (0, 1)"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, oldest.step());
+  const std::int64_t hour = milliseconds(kCoarseSeconds);
+  const std::int64_t first = row && !oldest.is_null(0) ? std::max(oldest.integer(0), forgotten_until_) : newest_end().unix_milliseconds;
+  oldest.reset();
+  const std::int64_t until = (first / hour + 1) * hour;
+  const std::int64_t newest_hour = (newest_end().unix_milliseconds - 1) / hour * hour;
+  if (until > newest_hour) {
+    if (!said_too_large_) {
+      note(path_ + ": " + std::to_string(now_size.bytes) + " bytes, over its limit of " + std::to_string(bytes_max) +
+           " (retention.bytes), with nothing left to forget but the newest hour");
+    }
+    said_too_large_ = true;
+    return false;
+  }
+  FLOPSIGHT_RETURN_IF_ERROR(database_.execute("INSERT OR REPLACE INTO meta VALUES('forgotten_until_unix_milliseconds', " + std::to_string(until) + ")"));
+  forgotten_until_ = until;
+  said_too_large_ = false;
+  note(path_ + ": over its limit of " + std::to_string(bytes_max) + " bytes (retention.bytes); rollups before " +
+       units::to_rfc3339({until}) + " were forgotten");
+  return true;
+}
+
+base::Result<bool> SqliteStore::forget_one(units::Instant now, const Retention& retention) {
+  // What merge_one_chunk() makes hours of, and not more: by whole days. What is not hours yet is read in sums of ten minutes.
+  const std::int64_t day = milliseconds(24 * kCoarseSeconds);
+  const std::int64_t middle = (now.unix_milliseconds - milliseconds(retention.middle)) / day * day;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool aged, forget_aged(now.unix_milliseconds - milliseconds(retention.coarse), middle));
+  if (aged) return true;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool removed, remove_forgotten());
+  if (removed || retention.bytes_max == 0) return removed;
+  return forget_oldest_hour(retention.bytes_max);
 }
 
 base::Result<bool> SqliteStore::maintain(units::Instant now, const Retention& retention) {

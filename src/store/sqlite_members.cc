@@ -57,6 +57,8 @@ base::Result<std::vector<JobId>> SqliteStore::find_job(std::string_view text) {
 
 base::Result<std::vector<Member>> SqliteStore::members(units::Window window, std::optional<JobId> job) {
   FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<Held> spans, held(job, job ? kEver : window));
+  window = kept(window);
+  std::erase_if(spans, [&](const Held& span) { return span.window.end.unix_milliseconds <= forgotten_until_; });
   std::vector<Member> members;
   if (job) {
     members.push_back({*job, {}, {}});

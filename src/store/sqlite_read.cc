@@ -36,6 +36,7 @@ base::Status SqliteStore::find_gpu_blocks(const GpuChoice& choice, units::Window
 
 base::Status SqliteStore::for_gpu_cells(const GpuChoice& choice, units::Window window,
                                         const std::function<void(const GpuCell&)>& sink) {
+  window = kept(window);
   std::vector<FoundBlock> found;
   FLOPSIGHT_RETURN_IF_ERROR(find_gpu_blocks(choice, window, found));
   return read_found(std::move(found), [&](const BlockRow& block, std::size_t) -> base::Status {
@@ -52,7 +53,7 @@ base::Status SqliteStore::for_gpu_cells(const GpuChoice& choice, units::Window w
 
 base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window, std::optional<JobId> job) {
   const std::int64_t slot = milliseconds(slot_seconds_);
-  window = {{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}};
+  window = kept({{floor_to(window.start.unix_milliseconds, slot)}, {ceil_to(window.end.unix_milliseconds, slot)}});
   std::vector<FoundBlock> found;
   FLOPSIGHT_RETURN_IF_ERROR(find_gpu_blocks({job, std::nullopt}, window, found));
   GroupTotals<GpuTotal, &GpuTotal::gpu, &GpuTotal::job> groups(0);
@@ -73,6 +74,7 @@ base::Result<std::vector<GpuTotal>> SqliteStore::gpu_totals(units::Window window
 
 std::vector<std::pair<GpuId, units::Window>> SqliteStore::present(units::Window window) const {
   std::vector<std::pair<GpuId, units::Window>> out;
+  window = kept(window);
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     if (gpus_[i].first == 0) continue;
     const units::Window seen{std::max(window.start, units::Instant{gpus_[i].first}),
@@ -109,6 +111,45 @@ base::Result<std::vector<GpuRecord>> SqliteStore::gpus(const std::vector<GpuId>&
     records.push_back({id, std::move(identity), {gpus_[id - 1].first}, {gpus_[id - 1].closed_until}});
   }
   return records;
+}
+
+base::Result<std::int64_t> SqliteStore::longest_slot_over(units::Window window) {
+  for (const std::int64_t slot : {kCoarseSeconds, kMiddleSeconds}) {
+    if (slot <= slot_seconds_) break;
+    // Housekeeping makes all kinds coarser, one block after another: one is enough.
+    FLOPSIGHT_ASSIGN_OR_RETURN(Statement find, database_.prepare(
+        "SELECT 1 FROM blocks INDEXED BY blocks_by_start WHERE kind = ?1 AND slot_seconds = ?2 AND start_unix_milliseconds < ?4 AND "
+        "start_unix_milliseconds > ?3 - 86400000 AND end_unix_milliseconds > ?3 LIMIT 1"));
+    for (const BlockKind kind : {BlockKind::kFleet, BlockKind::kJob, BlockKind::kGpu}) {
+      find.bind(1, static_cast<std::int64_t>(kind));
+      find.bind(2, slot);
+      find.bind(3, window.start.unix_milliseconds);
+      find.bind(4, window.end.unix_milliseconds);
+      FLOPSIGHT_ASSIGN_OR_RETURN(const bool is_there, find.step());
+      find.reset();
+      if (is_there) return slot;
+    }
+  }
+  return slot_seconds_;
+}
+
+base::Result<units::Seconds> SqliteStore::longest_slot(units::Window window) {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot, longest_slot_over(window));
+  return units::Seconds(static_cast<double>(slot));
+}
+
+units::Window SqliteStore::answered(units::Window window, units::Seconds step) {
+  const auto length_at = [&](units::Instant instant) {
+    // What cannot be looked up is told by the question itself.
+    const auto slot = longest_slot_over({instant, instant + units::Seconds(0.001)});
+    return milliseconds(std::max(slot.ok() ? *slot : slot_seconds_, static_cast<std::int64_t>(step.value + 0.5)));
+  };
+  units::Window whole = window;
+  whole.start.unix_milliseconds = floor_to(window.start.unix_milliseconds, length_at(window.start));
+  // Where there is nothing yet, nothing more is taken in.
+  if (window.end < newest_end()) whole.end.unix_milliseconds = ceil_to(window.end.unix_milliseconds, length_at(window.end));
+  const units::Window known = kept(whole);
+  return known.start < known.end ? known : whole;
 }
 
 base::Result<StoreSize> SqliteStore::size() {

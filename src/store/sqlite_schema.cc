@@ -25,6 +25,18 @@ CREATE TABLE checkpoint(
   id INTEGER PRIMARY KEY CHECK (id = 1), log_segment INTEGER NOT NULL, closed_until BLOB NOT NULL);
 )sql";
 
+// What is missing of a store is noticed when it is opened, when it can be put aside, and not by the first question.
+base::Status check_tables(Database& database) {
+  for (const char* needed :
+       {"meta", "gpus", "models", "jobs", "checkpoint", "job_cells", "blocks INDEXED BY blocks_by_time", "blocks INDEXED BY blocks_by_start",
+        "spans INDEXED BY spans_by_job", "spans INDEXED BY spans_by_end WHERE is_open = 0 AND end_unix_milliseconds > 0",
+        "spans INDEXED BY spans_open WHERE is_open = 1"}) {
+    const auto there = database.prepare("SELECT 1 FROM " + std::string(needed));
+    if (!there.ok()) return base::Error{base::ErrorCode::kCorrupt, there.error().message};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string tables_since_2() {
@@ -102,6 +114,7 @@ base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds) 
         "), ('fleet_since_unix_milliseconds', 0);" +
         "PRAGMA user_version = " + std::to_string(kSchemaVersion) + "; COMMIT;"));
   }
+  if (version == kSchemaVersion) FLOPSIGHT_RETURN_IF_ERROR(check_tables(database));
   if (version == 1) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_1(database));
   if (version == 1 || version == 2) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_2(database));
   if (version >= 1 && version <= 3) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_3(database));

@@ -6,6 +6,7 @@
 #include "store/put_aside.h"
 #include "store/sqlite_schema.h"
 #include "store/sqlite_store_internal.h"
+#include "store/sqlite_transaction.h"
 #include "wire/column_codec.h"
 
 namespace flopsight::store {
@@ -109,9 +110,14 @@ base::Status SqliteStore::load_checkpoint() {
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool has_fleet, fleet.step());
   if (has_fleet) fleet_since_ = fleet.integer(0);
   fleet.reset();
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement forgotten, database_.prepare("SELECT value FROM meta WHERE key = 'forgotten_until_unix_milliseconds'"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(const bool has_forgotten, forgotten.step());
+  if (has_forgotten) forgotten_until_ = forgotten.integer(0);
+  forgotten.reset();
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement checkpoint,
                              database_.prepare("SELECT log_segment, closed_until FROM checkpoint"));
   FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, checkpoint.step());
+  if (!row && !gpus_.empty()) return base::Error{base::ErrorCode::kCorrupt, path_ + ": its checkpoint is missing"};
   if (!row) return {};
   log_segment_ = static_cast<std::uint32_t>(checkpoint.integer(0));
   FLOPSIGHT_ASSIGN_OR_RETURN(const auto columns, wire::read_columns(checkpoint.blob(1), {}));
@@ -237,9 +243,12 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
         FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot, named_once(slot_of_store(database), path));
         options.slot = units::Seconds(static_cast<double>(slot) / 1000);
       } else {
+        // Only of a new file: of another it changes nothing, and writes, for which a full disk has no room.
+        FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t pages, number(database, "PRAGMA page_count"));
+        if (pages == 0) FLOPSIGHT_RETURN_IF_ERROR(database.execute("PRAGMA auto_vacuum = INCREMENTAL"));
         // FULL: a commit survives a power cut, which is what lets the log be dropped behind it.
         FLOPSIGHT_RETURN_IF_ERROR(database.execute(
-            "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
             "PRAGMA cache_size = -2000; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"));
         FLOPSIGHT_RETURN_IF_ERROR(prepare_schema(database, milliseconds(options.slot)).within(path));
       }

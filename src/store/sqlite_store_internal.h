@@ -78,6 +78,8 @@ class SqliteStore : public Store {
   base::Status give(std::span<const GpuCell> cells, JobId job, ModelId model) override;
   units::Seconds slot() const override { return options_.slot; }
   void mark_simulated() override { simulated_ = true; }
+  units::Window answered(units::Window window, units::Seconds step) override;
+  base::Result<units::Seconds> longest_slot(units::Window window) override;
   bool simulated() const override { return simulated_; }
   std::uint32_t log_segment() const override { return log_segment_; }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
@@ -189,6 +191,12 @@ class SqliteStore : public Store {
   base::Result<bool> merge_one_chunk(units::Instant now, const Retention& retention);
   base::Result<bool> give_back();
   base::Result<bool> forget_one(units::Instant now, const Retention& retention);
+  base::Result<bool> forget_oldest_hour(std::uint64_t bytes_max);
+  base::Result<bool> forget_aged(std::int64_t before_milliseconds, std::int64_t middle_milliseconds);
+  base::Result<bool> remove_forgotten();
+  // The window without what was forgotten to keep the size.
+  units::Window kept(units::Window window) const { return {std::max(window.start, units::Instant{forgotten_until_}), window.end}; }
+  base::Result<std::int64_t> longest_slot_over(units::Window window);
   base::Status replace_blocks(BlockKind kind, std::int64_t slot_seconds, std::int64_t group, units::Window chunk,
                               std::int64_t to_seconds);
 
@@ -200,6 +208,9 @@ class SqliteStore : public Store {
   bool simulated_ = false;
   // From here on there are cells of the fleet; before, a store of version 2 had none. A multiple of kWideSeconds.
   std::int64_t fleet_since_ = std::numeric_limits<std::int64_t>::max();
+  // Before it nothing is answered any more, in whatever form it may still be there. A whole hour.
+  std::int64_t forgotten_until_ = 0;
+  bool said_too_large_ = false;
   std::uint64_t names_version_ = next_version();
   std::vector<std::string> notes_;
 

@@ -98,10 +98,11 @@ struct Retention {
   units::Seconds fine{7 * 86'400.0};      // slots as they were closed
   units::Seconds middle{60 * 86'400.0};   // ten minutes
   units::Seconds coarse{730 * 86'400.0};  // hours
-  std::uint64_t bytes_max = 0;            // 0: no limit; past it the oldest fine blocks go first
+  std::uint64_t bytes_max = 0;            // 0: no limit; past it the oldest hours go, in every form
 };
 
-// Numbers of GPUs, jobs and models are the reader's own; jobs::job_text() of a holder is what others may keep. Windows are widened to whole slots.
+// Numbers of GPUs, jobs and models are the reader's own; jobs::job_text() of a holder is what others may keep. Windows are of whole slots, as
+// those of answered() are: of a slot that a window cuts, which answers have it is not said.
 class Reader {
  public:
   virtual ~Reader() = default;
@@ -134,6 +135,18 @@ class Reader {
   virtual base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) = 0;
   // For counting: instances of one GPU become one number, which is the whole GPU's where that has one. Distinct and ascending before and after.
   virtual void make_whole(std::vector<GpuId>& gpus) const = 0;
+  // The window that an answer to a question about `window`, in steps of `step` where it has any, is really of: widened to the whole slots, and
+  // steps, that its ends cut, since nobody knows of a part of one what was in it; and without what was forgotten. What answers say of
+  // themselves is this one.
+  virtual units::Window answered(units::Window window, units::Seconds step = units::Seconds(0)) {
+    static_cast<void>(step);
+    return window;
+  }
+  // The longest slots that something in the window is kept in: steps can be no shorter. 0: nothing is known of it.
+  virtual base::Result<units::Seconds> longest_slot(units::Window window) {
+    static_cast<void>(window);
+    return units::Seconds(0);
+  }
   // Something in it does not exist.
   virtual bool simulated() const = 0;
   // While it is the same, from whichever reader of this process, each job's number that was named is that of the same holder. Nothing: numbers

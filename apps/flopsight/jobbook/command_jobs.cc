@@ -181,7 +181,7 @@ int run_list(const JobsArguments& a, const Env& env) {
   OpenedJobs opened;
   if (const base::Status status = open_jobs(a.store, opened); !status.ok()) return fail(status.error(), env);
   if (opened.service) opened.service->use_clock(env.now);
-  const units::Window window = window_of(a, env);
+  const units::Window window = opened.store->answered(window_of(a, env));
   samples::QualityLog quality;
   const auto page =
       answer_known_jobs(*opened.store, opened.service.get(), opened.settings, window, everybody(), {}, {0, a.limit}, quality);

@@ -22,7 +22,8 @@ base::Result<JobInTime> answer_job_in_time(OpenedJobs& opened, const std::string
                                            samples::QualityLog& quality) {
   const units::Instant end = asked.end.value_or(now);
   const units::Window window{asked.start.value_or(end - asked.since.value_or(units::Seconds(24 * 3600))), end};
-  const auto answer_in = [&](units::Window in, bool is_own_time) -> base::Result<JobInTime> {
+  const auto answer_in = [&](units::Window asked_for, bool is_own_time) -> base::Result<JobInTime> {
+    const units::Window in = opened.store->answered(asked_for);
     samples::QualityLog noted = quality;
     FLOPSIGHT_ASSIGN_OR_RETURN(analysis::JobAnswer job, answer_known_job(*opened.store, opened.service.get(), opened.settings, id, in, everybody(), noted));
     quality = std::move(noted);

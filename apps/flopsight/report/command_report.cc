@@ -76,6 +76,7 @@ Result<analysis::Report> report_store(const ReportArguments& a, const ReportSett
   answers.simulated = stored->simulated();
   answers.grouping = std::make_shared<const jobs::Grouping>();
   const Caller everybody{"", true, true, true, {}, {}};
+  window = stored->answered(window);
   FLOPSIGHT_ASSIGN_OR_RETURN(analysis::Report report, answer_fleet(*stored, answers, window, a.by, a.top,
                                                                    a.format == ReportFormat::kJson, everybody, jobs.get()));
   if (report.groups.empty()) {

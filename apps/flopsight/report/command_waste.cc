@@ -45,6 +45,7 @@ Result<analysis::WasteAccount> of_store(const WasteArguments& a, const ReportSet
   answers.grouping = std::make_shared<const jobs::Grouping>();
   answers.families = std::make_shared<const analysis::FamilyRule>(analysis::FamilyRule::builtin());
   const Caller everybody{"", true, true, true, {}, {}};
+  window = stored->answered(window);
   FLOPSIGHT_ASSIGN_OR_RETURN(analysis::WasteAccount account,
                              answer_waste(*stored, answers, window, a.by, rows_max(a), everybody, jobs.get(), quality));
   if (account.rows.empty()) {

@@ -39,12 +39,12 @@ base::Result<views::CourseColumns> columns_of(const ServerRequest& request) {
 ServerResponse Routes::fleet_series(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "step"}); !known.ok()) return failed(known.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
-  const auto step = parameters.step(*window, kFleetStepsWanted);
-  if (!step.ok()) return failed(step.error());
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  const auto step = parameters.step(**store, *window, kFleetStepsWanted);
+  if (!step.ok()) return failed(step.error());
   const auto series = answer_fleet_series(**store, *window, *step, caller);
   if (!series.ok()) return failed(series.error());
   return json(views::fleet_series_json({*window, answer_settings(settings).simulated || (*store)->simulated(), {}}, *series));
@@ -53,12 +53,13 @@ ServerResponse Routes::fleet_series(const ServerRequest& request, const RouteSet
 ServerResponse Routes::all_gpus(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since"}); !known.ok()) return failed(known.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const AnswerSettings answers = answer_settings(settings);
   samples::QualityLog quality;
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  *window = (*store)->answered(*window);
   const auto rows =
       answer_all_gpus(**store, answers, &jobs_, *window, settings.config.limits_query_cells, caller, quality);
   if (!rows.ok()) return failed(rows.error());
@@ -76,13 +77,13 @@ ServerResponse Routes::gpu_series(const ServerRequest& request, const RouteSetti
   }
   const auto columns = columns_of(request);
   if (!columns.ok()) return failed(columns.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
-  const auto step = parameters.step(*window, kGpuStepsWanted);
-  if (!step.ok()) return failed(step.error());
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  const auto step = parameters.step(**store, *window, kGpuStepsWanted);
+  if (!step.ok()) return failed(step.error());
   const auto courses =
       answer_gpu_courses(**store, answers, &jobs_, of, *window, *step, settings.config.limits_query_cells, caller);
   if (!courses.ok()) return failed(courses.error());
@@ -96,13 +97,14 @@ ServerResponse Routes::search(const ServerRequest& request, const RouteSettings&
   if (text.empty() || text.size() > kSearchBytesMax) {
     return failed(400, "q: expected a text of 1 to " + std::to_string(kSearchBytesMax) + " bytes");
   }
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const auto limit = parameters.count("limit", 8, kSearchRowsMax);
   if (!limit.ok()) return failed(limit.error());
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  *window = (*store)->answered(*window);
   const auto matches = answer_search(**store, answers, &jobs_, text, *window, *limit, caller);
   if (!matches.ok()) return failed(matches.error());
   std::vector<std::array<std::string, 3>> rows;

@@ -30,6 +30,41 @@ TEST_F(Routed, the_course_of_the_fleet_adds_up_to_its_hours) {
   EXPECT_NEAR(delivered, test::number(fleet, "fleet.gpu_hours_delivered"), 0.001);
 }
 
+TEST_F(Routed, of_a_window_that_cuts_an_hour_which_is_kept_whole_every_answer_says_and_has_the_hour) {
+  store::Retention retention;
+  retention.fine = units::Seconds(3600);
+  retention.middle = units::Seconds(7200);
+  ingest_->set_retention(retention);
+  for (bool more = true; more;) more = ingest_->maintain(test::after(50 * 3'600));
+  const LabelTexts cut = {{"start", "2026-11-29T10:10:00Z"}, {"end", "2026-11-29T10:50:00Z"}};
+  const std::string start = "2026-11-29T10:00:00Z", end = "2026-11-29T11:00:00Z";
+  ASSERT_EQ(units::to_rfc3339(test::after(0)), start);
+  const auto with = [&](const char* name, const std::string& value) {
+    LabelTexts query = cut;
+    query.emplace_back(name, value);
+    return query;
+  };
+  const auto expect_hour = [&](const test::Value& answer, const std::string& what) {
+    EXPECT_EQ(test::text(answer, "window.start"), start) << what;
+    EXPECT_EQ(test::text(answer, "window.end"), end) << what;
+  };
+  for (const char* by : {"job", "user", "host", "gpu", "model"}) {
+    const test::Value fleet = json("/api/v1/fleet", with("by", by));
+    expect_hour(fleet, by);
+    EXPECT_NEAR(test::number(fleet, "fleet.gpu_hours_allocated"), 5, 0.01) << by;
+  }
+  for (const char* path : {"/api/v1/waste", "/api/v1/jobs", "/api/v1/gpus", "/api/v1/mfu"}) expect_hour(json(path, cut), path);
+  const std::string job = "/api/v1/jobs/" + id_of("a-0");
+  for (const char* part : {"", "/gpus", "/phases", "/advice", "/series"}) expect_hour(json(job + part, cut), part);
+  EXPECT_NEAR(test::number(json(job, cut), "gpu_hours_allocated"), 1, 0.01);
+  // Steps are no shorter than what is kept, and answers say so.
+  for (const test::Value& course : {json("/api/v1/fleet/series", with("step", "10m")), json("/api/v1/gpus/series", with("host", "n0"))}) {
+    expect_hour(course, "course");
+    EXPECT_EQ(test::number(course, "step_seconds"), 3600);
+  }
+  EXPECT_NEAR(test::number(json("/api/v1/fleet/series", cut), "gpu_count.0"), 5, 0.01);
+}
+
 TEST_F(Routed, courses_of_a_jobs_gpus_of_a_host_and_of_one_gpu_are_the_same_cells) {
   const LabelTexts hour = {{"since", "1h"}, {"step", "20m"}, {"columns", "ofu_ratio"}};
   const auto with = [&](const char* name, const std::string& value) {

@@ -163,6 +163,7 @@ Result<JobAnswer> finish(Question& q, Gathered& gathered, const JobService::Held
     // Instances that were held, and nobody knows which share of a GPU they are.
     analysis::Summary& hours = answer.summary;
     hours.gpu_hours_allocated = hours.gpu_hours_delivered = hours.gpu_hours_lost = hours.gpu_hours_unmeasured = std::nullopt;
+    hours.cost_usd = hours.cost_lost_usd = hours.cost_unmeasured_usd = std::nullopt;
   }
   std::erase(answer.models, std::string());
   name_members(gathered, answer);

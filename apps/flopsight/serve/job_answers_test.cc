@@ -249,6 +249,7 @@ TEST_F(KnownJobs, mig_instances_that_no_map_places_are_said) {
   EXPECT_EQ(jobs[0].id, "103@c1");
   EXPECT_EQ(jobs[0].summary.gpu_count, 1U);
   EXPECT_FALSE(jobs[0].summary.gpu_hours_allocated) << "of a share that nobody knows";
+  EXPECT_FALSE(jobs[0].summary.cost_usd || jobs[0].summary.cost_lost_usd || jobs[0].summary.cost_unmeasured_usd);
   const auto entries = quality_.entries();
   const auto said = std::find_if(entries.begin(), entries.end(), [](const auto& entry) { return entry.code == "held_instances_not_placed"; });
   ASSERT_NE(said, entries.end());

@@ -73,8 +73,9 @@ base::Result<std::uint64_t> Parameters::cursor() const {
   return static_cast<std::uint64_t>(*number);
 }
 
-base::Result<units::Seconds> Parameters::step(units::Window window, double steps_wanted) const {
+base::Result<units::Seconds> Parameters::step(store::Reader& store, units::Window& window, double steps_wanted) const {
   const double slot = config_.rollup_slot.value;
+  FLOPSIGHT_ASSIGN_OR_RETURN(const units::Seconds longest, store.longest_slot(window));
   double step = slot;
   if (const auto text = request_.query_value("step")) {
     const auto given = units::parse_duration(*text);
@@ -87,10 +88,13 @@ base::Result<units::Seconds> Parameters::step(units::Window window, double steps
       if (window.length().value / step > steps_wanted && std::fmod(larger, slot) == 0) step = larger;
     }
   }
+  // Of what is kept in hours there is no shorter step; the answer says which it has.
+  if (longest.value > slot) step = std::ceil(step / longest.value) * longest.value;
   if (window.length().value / step > static_cast<double>(config_.limits_query_steps)) {
     return base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(config_.limits_query_steps) +
                                                     " steps (limits.query-steps); give a larger step"};
   }
+  window = store.answered(window, units::Seconds(step));
   return units::Seconds(step);
 }
 

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "net/http_server.h"
 #include "serve/serve_config.h"
+#include "store/store.h"
 #include "units/time.h"
 
 namespace flopsight::app {
@@ -28,8 +29,9 @@ class Parameters {
   base::Result<std::uint64_t> count(std::string_view name, std::uint64_t otherwise, std::uint64_t most) const;
   // Rows to skip.
   base::Result<std::uint64_t> cursor() const;
-  // A whole number of slots; by default one that gives at most `steps_wanted` where there is one that long.
-  base::Result<units::Seconds> step(units::Window window, double steps_wanted = 400) const;
+  // A whole number of slots, as they are kept of all of the window; by default one that gives at most `steps_wanted` where there is one that
+  // long. The window becomes the one that is answered.
+  base::Result<units::Seconds> step(store::Reader& store, units::Window& window, double steps_wanted = 400) const;
 
  private:
   const net::ServerRequest& request_;

@@ -170,7 +170,7 @@ ServerResponse Routes::dispatch(const ServerRequest& request, const RouteSetting
     if (is_change) return change(request, *caller);
   }
   if (request.method == "POST") {
-    return request.path == "/api/v1/jobs" ? tell_jobs(request) : request.path.ends_with("/model") ? tell_model(request) : tell_mfu(request);
+    return request.path == "/api/v1/jobs" ? tell_jobs(request) : request.path.ends_with("/model") ? tell_model(request, *caller) : tell_mfu(request, *caller);
   }
   return query(request, settings, *caller);
 }
@@ -236,7 +236,7 @@ ServerResponse Routes::query(const ServerRequest& request, const RouteSettings& 
 ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "by", "top", "gpus"}); !known.ok()) return failed(known.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const auto by = analysis::parse_group_by(request.query_value("by").value_or("job"));
   if (!by) return failed(wrong_parameter("by", *request.query_value("by"), "job, user, team, namespace, host, gpu, model or family"));
@@ -247,6 +247,7 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  *window = (*store)->answered(*window);
   auto report = answer_fleet(**store, answers, *window, *by, *top, gpus == "true", caller, &jobs_);
   if (!report.ok()) return failed(report.error());
   // By host and by GPU they are there anyhow; of a large fleet they are tens of megabytes.
@@ -259,7 +260,7 @@ ServerResponse Routes::fleet(const ServerRequest& request, const RouteSettings& 
 ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "limit", "cursor", "user", "team", "namespace", "model", "q"}); !known.ok()) return failed(known.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const JobFilter filter = job_filter(request);
   const auto limit = parameters.count("limit", std::min<std::uint64_t>(100, settings.config.limits_page), settings.config.limits_page);
@@ -271,6 +272,7 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
   bool is_simulated = answers.simulated;
   base::Result<JobPage> page = [&]() -> base::Result<JobPage> {
     FLOPSIGHT_ASSIGN_OR_RETURN(Ingest::ReaderHandle store, ingest_.reader(now_()));
+    *window = store->answered(*window);
     auto answer = answer_known_jobs(*store, &jobs_, answers, *window, caller, filter, {*cursor, *limit}, quality);
     is_simulated = is_simulated || store->simulated();
     return answer;
@@ -288,11 +290,12 @@ ServerResponse Routes::jobs(const ServerRequest& request, const RouteSettings& s
 ServerResponse Routes::mfu(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since"}); !known.ok()) return failed(known.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  *window = (*store)->answered(*window);
   const auto answer = answer_mfu(**store, jobs_, answers, *window, caller);
   if (!answer.ok()) return failed(answer.error());
   return json(views::mfu_json({*window, answers.simulated || (*store)->simulated(), {}}, answer->comparison, answer->jobs_without_mfu,
@@ -312,16 +315,17 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
                      : part == "/gpus" ? parameters.only({"start", "end", "since", "limit", "cursor"})
                                        : parameters.only({"start", "end", "since"});
   if (!known.ok()) return failed(known.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const AnswerSettings answers = answer_settings(settings);
   samples::QualityLog quality;
   views::AnswerHead head{*window, answers.simulated, {}};
   if (part == "/series") {
-    const auto step = parameters.step(*window);
-    if (!step.ok()) return failed(step.error());
     auto store = ingest_.reader(now_());
     if (!store.ok()) return failed(store.error());
+    const auto step = parameters.step(**store, *window);
+    if (!step.ok()) return failed(step.error());
+    head.window = *window;
     const auto found = find_known_job(**store, &jobs_, answers, id, *window, caller);
     if (!found.ok()) return failed(found.error());
     const auto series = answer_series(**store, &jobs_, *found, *window, *step);
@@ -337,6 +341,7 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     if (!cursor.ok()) return failed(cursor.error());
     auto store = ingest_.reader(now_());
     if (!store.ok()) return failed(store.error());
+    head.window = *window = (*store)->answered(*window);
     const auto found = find_known_job(**store, &jobs_, answers, id, *window, caller);
     if (!found.ok()) return failed(found.error());
     auto rows = answer_job_gpus(**store, answers, *found, *window, quality);
@@ -354,6 +359,7 @@ ServerResponse Routes::whole_job(const std::string& id, units::Window window, co
   views::AnswerHead head{window, answers.simulated, {}};
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  head.window = window = (*store)->answered(window);
   auto row = answer_known_job(**store, &jobs_, answers, id, window, caller, quality);
   if (!row.ok()) return failed(row.error());
   if (const base::Status audited = audits_.audit_answer(**store, jobs_, answers, id, caller, now_(), *row); !audited.ok()) return failed(audited.error());

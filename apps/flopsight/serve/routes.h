@@ -61,9 +61,9 @@ class Routes {
   net::ServerResponse dispatch(const net::ServerRequest& request, const RouteSettings& settings);
   net::ServerResponse write(const net::ServerRequest& request);
   net::ServerResponse tell_jobs(const net::ServerRequest& request);
-  bool is_known(const store::ReportedKey& key);
-  net::ServerResponse tell_mfu(const net::ServerRequest& request);
-  net::ServerResponse tell_model(const net::ServerRequest& request);
+  bool is_known(const store::ReportedKey& key, const Caller& caller);
+  net::ServerResponse tell_mfu(const net::ServerRequest& request, const Caller& caller);
+  net::ServerResponse tell_model(const net::ServerRequest& request, const Caller& caller);
   net::ServerResponse query(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse fleet(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);
   net::ServerResponse jobs(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller);

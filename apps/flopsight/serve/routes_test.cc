@@ -302,6 +302,27 @@ TEST_F(Routed, roles_open_exactly_their_paths) {
   EXPECT_THAT(get("/api/v1/jobs").headers, testing::Contains(testing::Pair("WWW-Authenticate", "Bearer")));
 }
 
+TEST_F(Routed, whether_a_job_is_there_is_told_only_of_those_that_a_token_may_see) {
+  const std::string alices = id_of("a-0"), bobs = id_of("a-1");
+  EXPECT_THAT(tell("/api/v1/jobs", R"([{"cluster": "c1", "id": 7, "user": "bob", "hosts": "n1", "start": 1699990000},
+                                       {"cluster": "c1", "id": 8, "user": "alice", "hosts": "n1", "start": 1699990000}])").body, HasSubstr("\"added\":2"));
+  set(kTokens + "  - {name: limited, token: limited-ingest-01, roles: [ingest], users: [alice]}\n");
+  const auto is_known = [&](const std::string& id, const std::string& part, const std::string& token) {
+    ServerRequest request;
+    request.method = "POST";
+    request.path = "/api/v1/jobs/" + id + part;
+    request.body = R"({"mfu_ratio": 0.3})";
+    request.headers.emplace_back("authorization", "Bearer " + token);
+    const ServerResponse response = ask(request);
+    EXPECT_EQ(response.status, 200) << response.body;
+    return response.body.find("\"is_known\":true") != std::string::npos;
+  };
+  for (const std::string& id : {alices, bobs, std::string("7@c1"), std::string("8@c1")}) EXPECT_TRUE(is_known(id, "/mfu", "writer-token-0001")) << id;
+  EXPECT_TRUE(is_known(alices, "/mfu", "limited-ingest-01"));
+  EXPECT_TRUE(is_known("8@c1", "/mfu", "limited-ingest-01"));
+  for (const std::string& id : {bobs, std::string("7@c1"), std::string("none")}) EXPECT_FALSE(is_known(id, "/mfu", "limited-ingest-01")) << id;
+}
+
 TEST_F(Routed, a_limited_reader_never_sees_others_or_nobodys_time) {
   const std::string own = "/api/v1/jobs/" + id_of("a-0"), other = "/api/v1/jobs/" + id_of("a-1");
   set(kTokens);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "audit/told_model.h"
@@ -50,20 +51,29 @@ ServerResponse Routes::tell_jobs(const ServerRequest& request) {
 
 // Whether somebody else has spoken of the job: samples, or a scheduler. What is told of another is kept all the same, as a job is often
 // told of after it began to report.
-bool Routes::is_known(const store::ReportedKey& key) {
+// Of a job that is not the caller's, as of one that is not there.
+bool Routes::is_known(const store::ReportedKey& key, const Caller& caller) {
   samples::Holder holder;
   holder.job = key.job;
   holder.name_space = key.name_space;
   const auto runs = jobs_.book().runs(key.job, std::nullopt);
-  if (runs.ok() && !runs->empty()) return true;
+  if (runs.ok() && std::any_of(runs->begin(), runs->end(), [&](const store::ToldJob& told) {
+        samples::Holder theirs = holder;
+        theirs.user = told.job.user;
+        theirs.team = told.job.account;
+        return caller.sees(theirs);
+      })) {
+    return true;
+  }
   auto reader = ingest_.reader(now_());
   if (!reader.ok()) return false;
   const auto found = (*reader)->find_job(jobs::job_text(holder));
-  // Several of the name are known as well.
-  return found.ok() || found.error().code == base::ErrorCode::kInvalid;
+  if (found.ok()) return caller.sees((*reader)->holder(*found));
+  // Several of the name are known as well; whose they are is not looked up.
+  return found.error().code == base::ErrorCode::kInvalid && caller.sees_all();
 }
 
-ServerResponse Routes::tell_mfu(const ServerRequest& request) {
+ServerResponse Routes::tell_mfu(const ServerRequest& request, const Caller& caller) {
   constexpr std::string_view kPrefix = "/api/v1/jobs/", kSuffix = "/mfu";
   const std::string_view path = request.path;
   const std::string_view id =
@@ -91,14 +101,14 @@ ServerResponse Routes::tell_mfu(const ServerRequest& request) {
   return json(base::json::dump(
                   Object{{"job", key.job},
                          {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)},
-                         {"is_known", is_known(key)},
+                         {"is_known", is_known(key, caller)},
                          {"steps", static_cast<std::uint64_t>(told->steps.size())},
                          {"excluded", std::move(reasons)}},
                   0) +
               "\n");
 }
 
-ServerResponse Routes::tell_model(const ServerRequest& request) {
+ServerResponse Routes::tell_model(const ServerRequest& request, const Caller& caller) {
   constexpr std::string_view kPrefix = "/api/v1/jobs/", kSuffix = "/model";
   const std::string_view path = request.path;
   const std::string_view id = path.substr(kPrefix.size(), path.size() - kPrefix.size() - kSuffix.size());
@@ -112,7 +122,7 @@ ServerResponse Routes::tell_model(const ServerRequest& request) {
   const base::Status told = app::tell_model(jobs_, holder, request.body, now_());
   if (!told.ok()) return told.error().code == base::ErrorCode::kInvalid || told.error().code == base::ErrorCode::kUnsupported ? failed(400, told.error().message) : not_kept(told.error());
   if (model_told_) model_told_(holder);
-  return json(base::json::dump(Object{{"job", key.job}, {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)}, {"is_known", is_known(key)}}, 0) + "\n");
+  return json(base::json::dump(Object{{"job", key.job}, {"namespace", key.name_space.empty() ? Value() : Value(key.name_space)}, {"is_known", is_known(key, caller)}}, 0) + "\n");
 }
 
 }  // namespace flopsight::app

@@ -22,19 +22,12 @@ net::ServerResponse text(std::string body, const char* content_type) {
   return response;
 }
 
-// The rollups that are kept of a whole window: minutes of late, then ten minutes, then hours.
-units::Seconds slot_of(const ServeConfig& config, units::Window window, units::Instant now) {
-  const double age_seconds = (now - window.start).value;
-  if (age_seconds < config.retention_fine.value) return config.rollup_slot;
-  return units::Seconds(age_seconds < config.retention_middle.value ? 600 : 3600);
-}
-
 }  // namespace
 
 net::ServerResponse Routes::waste(const net::ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
   const Parameters parameters(request, settings.config, now_());
   if (const auto known = parameters.only({"start", "end", "since", "by", "top", "format", "user"}); !known.ok()) return failed(known.error());
-  const auto window = parameters.window();
+  auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
   const std::string_view format = request.query_value("format").value_or("json");
   const bool is_message = format == "message";
@@ -54,6 +47,7 @@ net::ServerResponse Routes::waste(const net::ServerRequest& request, const Route
   samples::QualityLog quality;
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  *window = (*store)->answered(*window);
   const auto account = answer_waste(**store, answers, *window, *by, is_message ? std::nullopt : std::optional(*top), caller, &jobs_, quality);
   if (!account.ok()) return failed(account.error());
   if (format == "markdown") return text(views::waste_markdown(*account), "text/markdown; charset=utf-8");
@@ -67,17 +61,20 @@ net::ServerResponse Routes::waste(const net::ServerRequest& request, const Route
 }
 
 net::ServerResponse Routes::phases(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller) {
-  const units::Seconds slot = slot_of(settings.config, window, now_());
-  if (window.length().value / slot.value > static_cast<double>(settings.config.limits_query_steps)) {
-    return failed(base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(settings.config.limits_query_steps) +
-                                                           " slots (limits.query-steps); give a shorter window"});
-  }
   const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
+  // Minutes, or what became of the oldest of them.
+  const auto slot = (*store)->longest_slot(window);
+  if (!slot.ok()) return failed(slot.error());
+  window = (*store)->answered(window, *slot);
+  if (window.length().value / slot->value > static_cast<double>(settings.config.limits_query_steps)) {
+    return failed(base::Error{base::ErrorCode::kLimit, "more than " + std::to_string(settings.config.limits_query_steps) +
+                                                           " slots (limits.query-steps); give a shorter window"});
+  }
   const auto found = find_known_job(**store, &jobs_, answers, id, window, caller);
   if (!found.ok()) return failed(found.error());
-  const auto answer = answer_phases(**store, &jobs_, *found, window, slot);
+  const auto answer = answer_phases(**store, &jobs_, *found, window, *slot);
   if (!answer.ok()) return failed(answer.error());
   return json(views::phases_json({window, answers.simulated || (*store)->simulated(), {}}, found->id, answer->slot, answer->phases,
                                  answer->goodput, answer->precision_switches));
@@ -90,7 +87,8 @@ net::ServerResponse Routes::advice(const std::string& id, units::Window window, 
   const base::Result<analysis::JobAnswer> job = [&]() -> base::Result<analysis::JobAnswer> {
     FLOPSIGHT_ASSIGN_OR_RETURN(Ingest::ReaderHandle store, ingest_.reader(now_()));
     head.simulated = head.simulated || store->simulated();
-    return answer_known_job(*store, &jobs_, answers, id, window, caller, quality);
+    head.window = store->answered(window);
+    return answer_known_job(*store, &jobs_, answers, id, head.window, caller, quality);
   }();
   if (!job.ok()) return failed(job.error());
   const auto advice = advise_job(jobs_, answers, *job);
