@@ -212,16 +212,25 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
   return said(store(gpu, binding, *alias, time.unix_milliseconds, raw, segment));
 }
 
+bool LiveFleet::is_told_by_another(const Gpu& gpu, const Binding& binding) const {
+  if (gpu.speaks == 0) return false;
+  const Binding& other = bindings_[gpu.speaks - 1];
+  return &other != &binding && other.has_holder == binding.has_holder && other.holder == binding.holder;
+}
+
 AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias,
                            std::int64_t time, double raw, std::uint32_t segment) {
   const Reading reading = samples::judge(catalog::info(alias.metric), alias.scale, raw);
+  const bool is_stale = !reading.present() && reading.reason() == AbsentReason::kStale;
+  // It ends its own series, and not that of a replica.
+  if (is_stale && is_told_by_another(gpu, binding)) return AddResult::kKept;
   const std::size_t at = gpu.rows.touch(time, static_cast<std::uint16_t>(segment));
   PendingRow& row = gpu.rows.at(at);
-  const bool is_stale = !reading.present() && reading.reason() == AbsentReason::kStale;
   // A stale marker ends its series, and with it what its labels say: the holder's last sample was the one before.
   if (binding.has_holder && !is_stale) row.holders = with_holder(row.holders, binding.holder);
   if (alias.metric == Metric::kTensorActive || alias.metric == Metric::kMmaCyclesActive) gpu.has_tensor = true;
   if (alias.metric == Metric::kTensorActive && !alias.calibrated) gpu.calibrated = false;
+  if (reading.present() && alias.metric == Metric::kTensorActive) gpu.speaks = 1 + static_cast<std::uint32_t>(&binding - bindings_.data());
   if (!reading.present()) {
     const auto code = static_cast<std::size_t>(reading.reason());
     const bool names_place = ++absent_noted_[code] <= kPlacesNoted;

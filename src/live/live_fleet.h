@@ -173,6 +173,7 @@ class LiveFleet {
     bool opened = false;         // closed_until is set
     bool away = false;           // closed out; the last row is context only
     GpuIndex parent = 0;         // of a MIG instance
+    std::uint32_t speaks = 0;    // 1 + the label set of the newest tensor activity
     bool is_instance = false;
     bool has_instances = false;
     std::int64_t closed_until = 0;
@@ -190,6 +191,8 @@ class LiveFleet {
                                        std::string_view raw_metric) const;
   AddResult store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias, std::int64_t time,
                   double raw, std::uint32_t segment);
+  // Whether somebody else goes on telling the same of the GPU: a replica, whose samples come in between.
+  bool is_told_by_another(const Gpu& gpu, const Binding& binding) const;
   HolderSetId with_holder(HolderSetId set, samples::HolderId holder);
   HolderSetId looked_up(std::uint64_t set_and_holder);
   void resolve(Gpu& gpu);

@@ -190,6 +190,31 @@ TEST_F(Live, a_stale_marker_ends_the_job_at_its_time) {
   EXPECT_EQ(total("GPU-a", "two")[CellField::kHoldersMax], 1);
 }
 
+TEST_F(Live, a_stale_marker_of_one_replica_ends_nothing_while_the_other_goes_on) {
+  const auto replica = [&](std::string_view name) {
+    const std::vector<LabelView> labels = {{"UUID", "GPU-a"}, {"Hostname", "n1"}, {"gpu", "0"}, {"modelName", "NVIDIA H100 80GB HBM3"},
+                                           {"pod", "train-0"}, {"prometheus_replica", name}};
+    return fleet.bind(labels, "").value();
+  };
+  const LabelSetId one = replica("a"), two = replica("b");
+  const double stale = std::bit_cast<double>(std::uint64_t{0x7ff0000000000002});
+  const auto end = [&](LabelSetId labels, double t) {
+    for (const std::string_view metric : {kTensor, kClock, kPower}) add(labels, metric, t, stale);
+  };
+  for (int t = 0; t < 120; t += 15) {
+    scrape(one, t, 0.4);
+    scrape(two, t + 7, 0.4);
+  }
+  end(one, 120);
+  for (int t = 120; t < 300; t += 15) scrape(two, t + 7, 0.4);
+  // The last one that tells of it ends it.
+  end(two, 307);
+  for (int t = 315; t < 600; t += 15) add(gpu("GPU-a"), kPower, t, 100);
+  close(true);
+  EXPECT_NEAR(allocated(total("GPU-a", "train-0")), 307, 1e-6);
+  EXPECT_NEAR(seconds(total("GPU-a", "train-0"), CellField::kMeasured), 307, 1e-6);
+}
+
 TEST_F(Live, time_shared_by_two_pods_is_split_and_counts_once) {
   const LabelSetId one = gpu("GPU-a", "one"), two = gpu("GPU-a", "two");
   for (int t = 0; t <= 300; t += 15) {
