@@ -76,7 +76,12 @@ const Value* Value::find(std::string_view key) const {
 Result<Value> parse(std::string_view text) {
   try {
     Converter converter;
-    return converter.convert(YAML::Load(std::string(text)), 0);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    for (std::size_t i = 1; i < documents.size(); ++i) {
+      // Read by nobody, and whoever wrote it would not be told.
+      if (!documents[i].IsNull()) return Converter::at(documents[i].Mark(), "a second document, expected one");
+    }
+    return documents.empty() ? Value{} : converter.convert(documents.front(), 0);
   } catch (const YAML::Exception& error) {
     return Converter::at(error.mark, error.msg);
   }

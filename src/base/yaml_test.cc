@@ -29,6 +29,16 @@ TEST(Yaml, mistakes_name_line_and_column) {
   EXPECT_EQ(parse("a: 1\nb: 2\na: 3\n").error().message, "line 3, column 1: the key a stands there twice");
 }
 
+TEST(Yaml, a_second_document_is_refused_with_its_place) {
+  EXPECT_EQ(parse("a: 1\n---\nb: 2\n").error().message, "line 3, column 1: a second document, expected one");
+  for (const char* text : {"---\na: 1\n", "a: 1\n...\n", "a: 1\n---\n"}) {
+    const auto parsed = parse(text);
+    ASSERT_TRUE(parsed.ok()) << text << parsed.error().message;
+    EXPECT_EQ(parsed->find("a")->text, "1");
+  }
+  EXPECT_EQ(parse("")->kind, Kind::kNull);
+}
+
 TEST(Yaml, nesting_and_aliases_that_multiply_are_limited) {
   EXPECT_EQ(parse(std::string(101, '[') + std::string(101, ']')).error().code, ErrorCode::kLimit);
   EXPECT_TRUE(parse(std::string(100, '[') + std::string(100, ']')).ok());

@@ -35,8 +35,9 @@ bool is_port(std::string_view text) {
   return port && *port >= 1 && *port <= 65535 && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// host, host:port, [IPv6] or [IPv6]:port.
-bool is_address(std::string_view text) {
+// host:port or [IPv6]:port; in a URL, which has a port by its scheme, also without one.
+enum class Port : std::uint8_t { kNeeded, kMayBeMissing };
+bool is_address(std::string_view text, Port needs) {
   std::string_view host = text, port;
   bool has_port = false;
   if (text.starts_with('[')) {
@@ -55,7 +56,7 @@ bool is_address(std::string_view text) {
     const bool is_name = std::all_of(host.begin(), host.end(), [](char c) { return is_word(c) || c == '.' || c == '-'; });
     if (host.empty() || !is_name) return false;
   }
-  return !has_port || is_port(port);
+  return has_port ? is_port(port) : needs == Port::kMayBeMissing;
 }
 
 Error wrong(std::string_view what, std::string_view expected) {
@@ -88,7 +89,7 @@ base::Status take_label(Settings& settings, const std::string& name, const std::
     if (!is_path) return wrong("__metrics_path__ " + value, "a path such as /metrics");
     settings.path = value;
   } else if (name == "__address__") {
-    if (!is_address(value)) return wrong("__address__ " + value, "host:port");
+    if (!is_address(value, Port::kNeeded)) return wrong("__address__ " + value, "host:port");
     settings.address = value;
   } else if (name == "__scrape_interval__") {
     return set_time(settings.target.interval, name, value);
@@ -143,7 +144,7 @@ base::Result<ScrapeTarget> parse_scrape_target(std::string_view entry) {
   }
   const std::size_t scheme = text.find("://");
   if (scheme == text.npos) {
-    if (!is_address(text)) return wrong("target \"" + shown + "\"", "host:port or an http:// or https:// URL");
+    if (!is_address(text, Port::kNeeded)) return wrong("target \"" + shown + "\"", "host:port or an http:// or https:// URL");
     target.url = "http://" + std::string(text) + "/metrics";
     return target;
   }
@@ -152,7 +153,7 @@ base::Result<ScrapeTarget> parse_scrape_target(std::string_view entry) {
   const std::size_t path = rest.find_first_of("/?#");
   const std::string_view authority = rest.substr(0, path);
   const std::size_t at = authority.rfind('@');
-  if ((name != "http" && name != "https") || !is_address(at == authority.npos ? authority : authority.substr(at + 1))) {
+  if ((name != "http" && name != "https") || !is_address(at == authority.npos ? authority : authority.substr(at + 1), Port::kMayBeMissing)) {
     return wrong("target \"" + shown + "\"", "host:port or an http:// or https:// URL");
   }
   target.url = text.substr(0, text.find('#'));
@@ -169,9 +170,11 @@ base::Result<std::vector<ScrapeTarget>> parse_file_sd(std::string_view text, con
     return Error{document.error().code, place + ": " + base::printable(document.error().message, 300)};
   }
   std::vector<ScrapeTarget> out;
-  if (document->kind == Kind::kNull) return out;
   const auto at = [&](int line) { return place + ":" + std::to_string(line); };
   const std::string groups = "a list of groups {\"targets\": [\"host:port\"], \"labels\": {}}";
+  // Nothing is YAML, and no JSON: a file that is about to be written.
+  if (document->kind == Kind::kNull && place.ends_with(".json")) return Error{ErrorCode::kInvalid, at(1) + ": found nothing, expected " + groups};
+  if (document->kind == Kind::kNull) return out;
   if (document->kind != Kind::kList) return wrong(at(document->line), groups);
   std::unordered_set<std::string> seen;
   for (const base::yaml::Value& group : document->items) {
@@ -184,7 +187,8 @@ base::Result<std::vector<ScrapeTarget>> parse_file_sd(std::string_view text, con
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(const Settings settings, settings_of(group.find("labels"), place));
     for (const base::yaml::Value& item : targets->items) {
-      if (item.kind != Kind::kScalar || !is_address(item.text)) {
+      // Of one that a label stands instead of, the name alone is enough.
+      if (item.kind != Kind::kScalar || !is_address(item.text, settings.address.empty() ? Port::kNeeded : Port::kMayBeMissing)) {
         return wrong(at(item.line) + ": target \"" + item.text + "\"", "host:port");
       }
       ScrapeTarget target = target_of(settings, item.text);

@@ -82,6 +82,7 @@ TEST(FileSd, a_mistake_is_one_line_with_file_and_line) {
   EXPECT_THAT(error_of("targets: [n1:9400]"), HasSubstr("t.yml:1: expected a list of groups"));
   EXPECT_THAT(error_of("- targets: [n1:9400]\n- targets:\n  - http://n2:9400/metrics\n"),
               HasSubstr("t.yml:3: target \"http://n2:9400/metrics\": expected host:port"));
+  EXPECT_THAT(error_of("- targets: [n1]\n"), HasSubstr("t.yml:1: target \"n1\": expected host:port"));
   EXPECT_THAT(error_of("- targets: ['n1:99999']\n"), HasSubstr("t.yml:1: target \"n1:99999\": expected host:port"));
   EXPECT_THAT(error_of("- targets: [n1:1]\n  labels:\n    a-b: x\n"), HasSubstr("t.yml:3: label \"a-b\": expected a label name"));
   EXPECT_THAT(error_of("- targets: [n1:1]\n  labels:\n    a: [x]\n"), HasSubstr("t.yml:3: label a: expected a value"));
@@ -93,6 +94,17 @@ TEST(FileSd, a_mistake_is_one_line_with_file_and_line) {
   EXPECT_THAT(error_of("[{\"targets\": [\"n1:1\"]"), HasSubstr("t.yml"));
 }
 
+TEST(FileSd, nothing_is_no_json_and_what_follows_a_list_is_no_part_of_it) {
+  for (const std::string_view text : {"", " \n", "null"}) {
+    const auto targets = parse_file_sd(text, "t.json", 10);
+    ASSERT_FALSE(targets.ok()) << text;
+    EXPECT_THAT(targets.error().message, HasSubstr("t.json:1: found nothing, expected a list of groups"));
+  }
+  EXPECT_TRUE(parse_file_sd("[]", "t.json", 10)->empty());
+  EXPECT_FALSE(parse_file_sd("[{\"targets\": [\"n1:1\"]}] x", "t.json", 10).ok());
+  EXPECT_FALSE(parse_file_sd("[{\"targets\": [\"n1:1\"]}]\n[]\n", "t.json", 10).ok());
+}
+
 TEST(FileSd, more_targets_than_allowed_is_an_error) {
   EXPECT_THAT(error_of("- targets: [n1:1, n2:1, n3:1]\n", 2), HasSubstr("t.yml:1: more than 2 targets"));
   EXPECT_EQ(error_of("- targets: [n1:1, n2:1]\n", 2), "");
@@ -100,7 +112,8 @@ TEST(FileSd, more_targets_than_allowed_is_an_error) {
 
 TEST(PlainTarget, host_and_port_or_a_whole_url) {
   EXPECT_EQ(url_of("n1:9400"), "http://n1:9400/metrics");
-  EXPECT_EQ(url_of(" n1 "), "http://n1/metrics");
+  EXPECT_EQ(url_of(" n1:80 "), "http://n1:80/metrics");
+  EXPECT_EQ(url_of("http://n1/"), "http://n1/");
   EXPECT_EQ(url_of("[::1]:9400"), "http://[::1]:9400/metrics");
   EXPECT_EQ(url_of("https://n1:9400"), "https://n1:9400/metrics");
   EXPECT_EQ(url_of("https://n1:9400?a=b"), "https://n1:9400/metrics?a=b");
@@ -109,7 +122,7 @@ TEST(PlainTarget, host_and_port_or_a_whole_url) {
 }
 
 TEST(PlainTarget, what_is_no_target_is_refused_without_its_password) {
-  for (const std::string_view entry : {"", "n1:", "n1:0", "n1:9400/metrics", "ftp://n1/", "http://", "n1 n2:1", "[::1", "a@b:1"}) {
+  for (const std::string_view entry : {"", "n1", "[::1]", "n1:", "n1:0", "n1:9400/metrics", "ftp://n1/", "http://", "n1 n2:1", "[::1", "a@b:1"}) {
     EXPECT_THAT(url_of(entry), HasSubstr("expected host:port or an http:// or https:// URL")) << entry;
   }
   EXPECT_THAT(url_of("http://user:secret@n1:x/"), testing::Not(HasSubstr("secret")));
