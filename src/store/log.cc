@@ -15,8 +15,6 @@ constexpr std::size_t kSegmentHeadBytes = 24;
 // body bytes, crc32 of the rest of the record, kind, three zeros, time: 20 bytes, little-endian.
 constexpr std::size_t kHeadBytes = 20;
 constexpr std::uint32_t kBodyBytesMax = 256U << 20;
-// How much is written between two looks at the free space of the disk.
-constexpr std::uint64_t kSpaceCheckBytes = 4 << 20;
 
 void put(std::string& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
@@ -131,16 +129,17 @@ Log::Log(Disk& disk, std::string folder, LogOptions options)
 
 std::string Log::path_of(std::uint32_t segment) const { return folder_ + "/" + name_of(segment); }
 
-base::Result<std::unique_ptr<Log>> Log::open(Disk& disk, const std::string& folder, LogOptions options) {
+base::Result<std::unique_ptr<Log>> Log::open(Disk& disk, const std::string& folder, LogOptions options, std::uint32_t number_min) {
   FLOPSIGHT_RETURN_IF_ERROR(disk.make_folder(folder));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> numbers, segments_of(disk, folder));
   std::unique_ptr<Log> log(new Log(disk, folder, options));
+  log->number_min_ = number_min;
   for (const std::uint32_t number : numbers) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::uint64_t bytes, disk.size(log->path_of(number)));
     log->segments_.push_back({number, bytes, nullptr, false});
   }
   FLOPSIGHT_RETURN_IF_ERROR(log->scan_last());
-  FLOPSIGHT_RETURN_IF_ERROR(log->start_segment());
+  if (const base::Status started = log->start_segment(); !started.ok() && started.error().code != base::ErrorCode::kLimit) return started.error();
   return log;
 }
 
@@ -153,7 +152,7 @@ base::Status Log::scan_last() {
 }
 
 base::Status Log::start_segment() {
-  const std::uint32_t number = segments_.empty() ? 1 : segments_.back().number + 1;
+  const std::uint32_t number = std::max(number_min_, segments_.empty() ? 1 : segments_.back().number + 1);
   FLOPSIGHT_ASSIGN_OR_RETURN(std::unique_ptr<DiskFile> file, disk_.create(path_of(number)));
   Segment segment{number, kSegmentHeadBytes, std::shared_ptr<DiskFile>(std::move(file)), false};
   const base::Status written = segment.file->append(
@@ -168,6 +167,14 @@ base::Status Log::start_segment() {
   return {};
 }
 
+// Asked every time, as others write on the disk too; a record waits for a sync, beside which this is nothing.
+base::Status Log::look_for_room(std::uint64_t bytes) const {
+  FLOPSIGHT_ASSIGN_OR_RETURN(const std::uint64_t free, disk_.free_bytes(folder_));
+  if (free >= options_.free_bytes_min + bytes) return {};
+  return base::Error{base::ErrorCode::kLimit, folder_ + ": the disk has " + std::to_string(free) + " bytes left, and " +
+                                                  std::to_string(options_.free_bytes_min) + " are kept free"};
+}
+
 base::Result<LogPosition> Log::append(const LogRecord& record) {
   const std::scoped_lock lock(mutex_);
   std::uint64_t total = 0;
@@ -177,15 +184,7 @@ base::Result<LogPosition> Log::append(const LogRecord& record) {
     return base::Error{base::ErrorCode::kLimit, folder_ + ": the log would pass its " +
                                                     std::to_string(options_.bytes_max) + " bytes"};
   }
-  if (space_checked_bytes_ == 0 || total + size > space_checked_bytes_ + kSpaceCheckBytes) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::uint64_t free, disk_.free_bytes(folder_));
-    if (free < options_.free_bytes_min + size) {
-      return base::Error{base::ErrorCode::kLimit, folder_ + ": the disk has " + std::to_string(free) +
-                                                      " bytes left, and " +
-                                                      std::to_string(options_.free_bytes_min) + " are kept free"};
-    }
-    space_checked_bytes_ = total + size;
-  }
+  FLOPSIGHT_RETURN_IF_ERROR(look_for_room(size));
   if (segments_.empty() || segments_.back().failed || segments_.back().file == nullptr ||
       segments_.back().bytes > options_.segment_bytes) {
     FLOPSIGHT_RETURN_IF_ERROR(start_segment());
@@ -193,7 +192,6 @@ base::Result<LogPosition> Log::append(const LogRecord& record) {
   Segment& current = segments_.back();
   if (const base::Status appended = current.file->append(record_head(record), record.body); !appended.ok()) {
     if (!current.file->truncate(current.bytes).ok()) current.failed = true;
-    space_checked_bytes_ = 0;
     return appended.error();
   }
   current.bytes += size;
@@ -252,7 +250,6 @@ base::Status Log::drop_before(std::uint32_t segment) {
   while (segments_.size() > 1 && segments_.front().number < segment) {
     FLOPSIGHT_RETURN_IF_ERROR(disk_.remove(path_of(segments_.front().number)));
     segments_.erase(segments_.begin());
-    space_checked_bytes_ = 0;
   }
   return {};
 }
@@ -269,9 +266,26 @@ std::uint64_t Log::bytes() const {
   return total;
 }
 
+namespace {
+
+// Whether a whole record lies anywhere behind `at`: then what stands there was no record that a crash cut.
+bool has_record_after(std::string_view bytes, std::size_t at) {
+  for (std::size_t i = at + 1; i + kHeadBytes <= bytes.size(); ++i) {
+    // Cheap before the checksum: kind, and the zeros after it.
+    if (bytes[i + 8] >= 1 && bytes[i + 8] <= 3 && get(bytes, i + 9, 3) == 0 && record_at(bytes, i).ok()) return true;
+  }
+  return false;
+}
+
+std::string range_of(std::uint32_t first, std::uint32_t last) {
+  return first == last ? name_of(first) + " is" : name_of(first) + " to " + name_of(last) + " are";
+}
+
+}  // namespace
+
 base::Result<LogReplay> Log::replay(
     Disk& disk, const std::string& folder, std::uint32_t first,
-    const std::function<void(std::uint32_t segment, const LogRecord&)>& sink) {
+    const std::function<void(std::uint32_t segment, const LogRecord&)>& sink, bool is_begun) {
   LogReplay report;
   FLOPSIGHT_RETURN_IF_ERROR(disk.make_folder(folder));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> numbers, segments_of(disk, folder));
@@ -287,23 +301,34 @@ base::Result<LogReplay> Log::replay(
       sink(number, record);
     });
     report.records += scan.records;
+    const std::string where = folder + "/" + name_of(number) + ": ";
+    if (!length && has_record_after(whole, scan.at)) length = whole.size();
     if (!length) {
       report.torn_tail_bytes += whole.size() - scan.at;
+      if (!scan.why.empty()) report.torn.push_back(where + scan.why + "; " + std::to_string(whole.size() - scan.at) + " bytes from there on");
     } else if (scan.at < *length) {
       report.lost_bytes += *length - scan.at;
-      report.damage.push_back(folder + "/" + name_of(number) + ": " + (scan.why.empty() ? "it is too short" : scan.why) +
+      report.damage.push_back(where + (scan.why.empty() ? "it is too short" : scan.why) +
                               "; " + std::to_string(*length - scan.at) + " bytes from there on are lost");
     }
+  };
+  const auto missing = [&](std::uint32_t from, std::uint32_t last) {
+    report.damage.push_back(folder + ": " + range_of(from, last) + " not there, and was to be read; what it held is lost unless the store has it");
   };
   for (const std::uint32_t number : numbers) {
     if (number < first) continue;
     FLOPSIGHT_ASSIGN_OR_RETURN(std::string bytes, disk.read(folder + "/" + name_of(number)));
-    const bool follows = before_number != 0 && has_head(bytes) && get(bytes, 8, 4) == before_number;
+    const std::uint64_t previous = has_head(bytes) ? get(bytes, 8, 4) : before_number;
+    const bool follows = before_number != 0 && has_head(bytes) && previous == before_number;
     finish(follows ? std::optional(get(bytes, 12, 8)) : std::nullopt);
+    // What it follows is no more, or was never: a number is passed over where a segment could not be begun.
+    if (before_number == 0 && number > first && (is_begun || previous >= first)) missing(first, number - 1);
+    if (before_number != 0 && previous > before_number) missing(before_number + 1, number - 1);
     before = std::move(bytes);
     before_number = number;
   }
   finish(std::nullopt);
+  if (before_number == 0 && is_begun) missing(first, first);
   return report;
 }
 

@@ -54,19 +54,24 @@ struct LogReplay {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
   std::uint64_t torn_tail_bytes = 0;  // at the very end: never acknowledged
+  std::vector<std::string> torn;      // where they are, and why they cannot be read; also of a segment whose length nothing tells
   std::uint64_t lost_bytes = 0;       // within: damage
-  std::vector<std::string> damage;    // one line per damaged segment
+  std::vector<std::string> damage;    // one line per damaged or missing segment
 };
 
 class Log {
  public:
-  // Starts a new segment after the newest one there is. `disk` is borrowed.
-  static base::Result<std::unique_ptr<Log>> open(Disk& disk, const std::string& folder, LogOptions options);
+  // Starts a new segment after the newest one there is, `number_min` or later; on a full disk with the first record that there is room for.
+  // `disk` is borrowed.
+  static base::Result<std::unique_ptr<Log>> open(Disk& disk, const std::string& folder, LogOptions options, std::uint32_t number_min = 1);
 
-  // Reads the records of all segments from `first` on, in order.
+  // Reads the records of all segments from `first` on, in order. Of a segment that has to be there and is not, it says so; whether there has
+  // to be any, only the caller knows (`is_begun`).
   static base::Result<LogReplay> replay(Disk& disk, const std::string& folder, std::uint32_t first,
-                                        const std::function<void(std::uint32_t segment, const LogRecord&)>& sink);
+                                        const std::function<void(std::uint32_t segment, const LogRecord&)>& sink, bool is_begun = false);
 
+  // kLimit: the disk has less room than is kept free, or so little that not even `bytes` of a record fit.
+  base::Status look_for_room(std::uint64_t bytes = 0) const;
   // Errors: kLimit (full), kIo. Nothing was appended then.
   base::Result<LogPosition> append(const LogRecord& record);
   // Returns when the record that ends there is durable. One caller syncs for all that wait.
@@ -101,7 +106,7 @@ class Log {
   LogPosition durable_;
   LogPosition failed_;  // syncs up to here have failed, from `durable_` on
   bool syncing_ = false;
-  std::uint64_t space_checked_bytes_ = 0;
+  std::uint32_t number_min_ = 1;
 };
 
 }  // namespace flopsight::store

@@ -137,6 +137,86 @@ TEST(Log, damage_inside_is_said_with_how_much_and_the_rest_is_read) {
   EXPECT_EQ(read(disk).report.damage[0], "log/0000000001.log: it is too short; 48 bytes from there on are lost");
 }
 
+TEST(Log, damage_in_the_last_segment_is_told_from_a_torn_tail_by_the_records_after_it) {
+  TestDisk disk;
+  auto log = open(disk);
+  for (const char* body : {"one", "two", "three"}) ASSERT_TRUE(log->append(record(body)).ok());
+  disk.content("log/0000000001.log")[24 + 20 + 3 + 20] ^= 1;
+  const Read damaged = read(disk);
+  ASSERT_EQ(damaged.report.damage.size(), 1U);
+  EXPECT_EQ(damaged.report.damage[0], "log/0000000001.log: byte 47: a checksum differs; 48 bytes from there on are lost");
+  EXPECT_EQ(damaged.report.torn_tail_bytes, 0U);
+  disk.content("log/0000000001.log").resize(24 + 20 + 3 + 20 + 3);
+  const Read torn = read(disk);
+  EXPECT_TRUE(torn.report.damage.empty());
+  EXPECT_EQ(torn.report.torn, std::vector<std::string>{"log/0000000001.log: byte 47: a checksum differs; 23 bytes from there on"});
+  ASSERT_TRUE(log->rotate().ok());
+  // Nothing tells how long the first one was.
+  std::vector<std::string> gone;
+  for (const char* name : {"log/0000000001.log", "log/0000000002.log"}) {
+    disk.content(name).clear();
+    gone.push_back(std::string(name) + ": byte 0: not the head of a segment of this version; 0 bytes from there on");
+  }
+  EXPECT_EQ(read(disk).report.torn, gone);
+}
+
+TEST(Log, a_segment_that_was_to_be_read_and_is_not_there_is_said) {
+  TestDisk disk;
+  auto log = open(disk);
+  for (const char* body : {"one", "two", "three", "four"}) {
+    ASSERT_TRUE(log->append(record(body)).ok());
+    ASSERT_TRUE(log->rotate().ok());
+  }
+  const auto damage = [&](std::uint32_t first, bool is_begun) {
+    const auto report = Log::replay(disk, "log", first, [](std::uint32_t, const LogRecord&) {}, is_begun);
+    EXPECT_TRUE(report.ok());
+    return report->damage;
+  };
+  EXPECT_TRUE(damage(1, true).empty());
+  const std::string lost = " not there, and was to be read; what it held is lost unless the store has it";
+  ASSERT_TRUE(disk.remove("log/0000000003.log").ok());
+  EXPECT_EQ(damage(1, true), (std::vector<std::string>{"log: 0000000003.log is" + lost}));
+  ASSERT_TRUE(log->drop_before(3).ok());
+  // An older store, or an empty one, before a log whose beginning went into another.
+  EXPECT_EQ(damage(2, true), (std::vector<std::string>{"log: 0000000002.log to 0000000003.log are" + lost}));
+  EXPECT_EQ(damage(1, false), (std::vector<std::string>{"log: 0000000001.log to 0000000003.log are" + lost}));
+  EXPECT_TRUE(damage(4, true).empty());
+  for (const char* name : {"log/0000000004.log", "log/0000000005.log"}) ASSERT_TRUE(disk.remove(name).ok());
+  EXPECT_EQ(damage(4, true), (std::vector<std::string>{"log: 0000000004.log is" + lost}));
+  EXPECT_TRUE(damage(1, false).empty()) << "a new store";
+  // What comes now is behind what the store says that it has.
+  log.reset();
+  auto again = Log::open(disk, "log", {}, 4);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ((*again)->append(record("five"))->segment, 4U);
+  EXPECT_EQ(read(disk, 4).bodies, std::vector<std::string>{"five"});
+}
+
+TEST(Log, room_that_others_take_is_noticed_by_the_next_record_and_by_who_asks) {
+  TestDisk disk;
+  LogOptions options;
+  options.free_bytes_min = 1'000;
+  auto log = open(disk, options);
+  ASSERT_TRUE(log->append(record("one")).ok());
+  EXPECT_TRUE(log->look_for_room().ok());
+  disk.space_bytes = 1'000;
+  EXPECT_EQ(log->look_for_room().error().code, base::ErrorCode::kLimit);
+  EXPECT_EQ(log->append(record("two")).error().code, base::ErrorCode::kLimit);
+}
+
+TEST(Log, on_a_full_disk_it_opens_and_takes_records_when_there_is_room) {
+  TestDisk disk;
+  disk.space_bytes = 0;
+  LogOptions options;
+  options.free_bytes_min = 0;
+  auto log = open(disk, options);
+  EXPECT_FALSE(log->append(record("one")).ok());
+  EXPECT_EQ(disk.file_count(), 0U);
+  disk.space_bytes = 1 << 20;
+  ASSERT_TRUE(log->append(record("two")).ok());
+  EXPECT_EQ(read(disk).bodies, std::vector<std::string>{"two"});
+}
+
 TEST(Log, a_full_disk_refuses_and_leaves_no_trace_and_takes_again_when_there_is_room) {
   TestDisk disk;
   LogOptions options;

@@ -7,7 +7,7 @@
 
 #include "base/hash_numbers.h"
 #include "base/text.h"
-#include "serve/metric_names.h"
+#include "serve/logged_lines.h"
 #include "wire/snappy.h"
 
 namespace flopsight::app {
@@ -212,7 +212,7 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
 };
 
 Ingest::Ingest(IngestOptions options, const jobs::LabelRules& rules)
-    : options_(std::move(options)), rules_(rules) {
+    : options_(std::move(options)), rules_(rules), logged_lines_(std::make_unique<LoggedLines>(options_.metrics)) {
   owners_.use_names_of(rules);
 }
 Ingest::~Ingest() = default;
@@ -227,10 +227,12 @@ base::Status Ingest::start() {
   FLOPSIGHT_RETURN_IF_ERROR(store::real_disk().make_folder(options_.folder));
   FLOPSIGHT_ASSIGN_OR_RETURN(store::FolderLock lock, store::FolderLock::take(options_.folder));
   lock_.emplace(std::move(lock));
+  reserve_.give_back();
   FLOPSIGHT_RETURN_IF_ERROR(open_engine());
   {
     const std::scoped_lock guard(store_mutex_, fleet_mutex_);
     FLOPSIGHT_RETURN_IF_ERROR(recover());
+    look_for_room();
   }
   // A full outbox is no reason not to start: it is what has to be emptied.
   const std::scoped_lock guard(store_mutex_);
@@ -294,16 +296,17 @@ base::Status Ingest::recover() {
                            apply_remote_write(record.kind == store::LogKind::kRemoteWrite1 ? wire::RemoteWriteVersion::kV1
                                                                                            : wire::RemoteWriteVersion::kV2,
                                               message, record.time, segment);
-                         }));
+                         },
+                         // A store that has anything knows where in the log it goes on.
+                         !store_->closed_until().empty()));
   fleet_->set_replaying(false);
   counters_ = before;
   for (const std::string& damage : replay.damage) notes_.push_back("lost: " + damage);
-  if (replay.torn_tail_bytes > 0) {
-    notes_.push_back("the log ended in " + std::to_string(replay.torn_tail_bytes) +
-                     " bytes that cannot be read: after a crash, what was never acknowledged; otherwise damage");
+  for (const std::string& torn : replay.torn) {
+    notes_.push_back(torn + " cannot be read: after a crash, what was never acknowledged; otherwise damage");
   }
   if (log_ == nullptr) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(log_, store::Log::open(store::real_disk(), log_folder, options_.log));
+    FLOPSIGHT_ASSIGN_OR_RETURN(log_, store::Log::open(store::real_disk(), log_folder, options_.log, store_->log_segment()));
   }
   needs_recovery_ = false;
   return {};
@@ -416,8 +419,10 @@ base::Status Ingest::scrape(const std::string& target, std::span<const wire::Lab
     body += without_line_ends(label.name) + "=" + without_line_ends(label.value) + '\x1f';
   }
   body += "\n" + std::string(wire::exposition_format(content_type, text) == wire::ExpositionFormat::kOpenMetrics ? "o" : "t") + "\n";
+  std::string logged = body;
+  logged_lines_->append_wanted(text, logged);
   body += text;
-  const std::string compressed = wire::snappy_compress(body);
+  const std::string compressed = wire::snappy_compress(logged);
   const std::scoped_lock guard(fleet_mutex_);
   if (!closed_for().empty()) return base::Error{base::ErrorCode::kUnavailable, closed_for()};
   const auto appended = log_->append({store::LogKind::kExposition, now, compressed});

@@ -29,6 +29,7 @@
 #include "engine/remote_writer.h"
 #include "jobs/owners.h"
 #include "live/live_fleet.h"
+#include "serve/reserve.h"
 #include "store/job_book.h"
 #include "store/log.h"
 #include "store/store.h"
@@ -131,6 +132,8 @@ struct LatestJob {
   std::int64_t delivered_microseconds = 0;
 };
 
+class LoggedLines;  // logged_lines.h
+
 class Ingest {
  public:
   // Takes the folder, opens store and log, replays. `rules` and the catalogue in the options are borrowed.
@@ -231,7 +234,7 @@ class Ingest {
                       std::uint32_t segment);
   void stop_accepting(const base::Error& error);
   base::Status write_cells(units::Instant now, bool everything);  // store_mutex_ held
-  void look_for_room();
+  void look_for_room();  // fleet_mutex_ held
   struct Batch;
   void take(const live::ClosedCell& closed, Batch& batch);  // fleet_mutex_ held
   base::Status write(Batch& batch, bool& begun);            // store_mutex_ held, which goes before the fleet's
@@ -241,6 +244,8 @@ class Ingest {
 
   IngestOptions options_;
   const jobs::LabelRules& rules_;
+  std::unique_ptr<LoggedLines> logged_lines_;  // with a lock of its own: needs nothing of the fleet
+  Reserve reserve_{options_.folder};           // fleet_mutex_, once it has started
   std::optional<store::FolderLock> lock_;
   std::unique_ptr<store::Log> log_;
 

@@ -52,12 +52,17 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
   return written;
 }
 
-// Who waits for /readyz before writing would wait for ever if only a write could tell that there is room again.
+// Also without a write: who waits for /readyz before writing would wait for ever if only a write could tell that there is room again, and who is
+// told that all is well would learn only by a refusal that it is not.
 void Ingest::look_for_room() {
-  if (why_not_.empty()) return;
-  const auto free = store::real_disk().free_bytes(options_.folder);
+  if (needs_recovery_) return;  // flush() looks
+  if (const base::Status room = log_->look_for_room(); !room.ok()) {
+    stop_accepting(room.error());
+    return;
+  }
+  reserve_.keep(options_.log.free_bytes_min);
   const std::uint64_t most = options_.log.bytes_max - options_.log.bytes_max / 16;
-  if (free.ok() && *free >= options_.log.free_bytes_min && log_->bytes() < most) why_not_.clear();
+  if (log_->bytes() < most) why_not_.clear();
 }
 
 // Cells on their way from the fleet to the store, with the names that the store does not have yet.
@@ -192,6 +197,10 @@ void Ingest::look_at_store() {
 }
 
 bool Ingest::maintain(units::Instant now) {
+  {
+    const std::scoped_lock fleet(fleet_mutex_);
+    look_for_room();
+  }
   const std::scoped_lock guard(store_mutex_);
   if (store_ == nullptr) return false;
   const auto more = store_->maintain(now, options_.retention);

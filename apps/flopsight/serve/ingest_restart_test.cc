@@ -181,6 +181,57 @@ TEST_F(Restarted, a_second_ingest_in_the_folder_is_refused_with_the_first_ones_p
   EXPECT_THAT(second.error().message, HasSubstr("process " + std::to_string(getpid())));
 }
 
+TEST_F(Restarted, what_of_the_log_or_the_store_is_gone_is_said_at_the_start) {
+  const auto expect_said = [&](const char* what, const std::function<void(const std::string&)>& lose, const char* said) {
+    fresh(what);
+    for (int part = 0; part < 4; ++part) {
+      run("train", {0, 1}, part * 300, (part + 1) * 300);
+      flush();
+    }
+    EXPECT_THAT(ingest_->take_notes(), testing::IsEmpty());
+    ingest_.reset();
+    lose(options().folder);
+    open();
+    EXPECT_THAT(ingest_->take_notes(), testing::Contains(HasSubstr(said))) << what;
+    // And what comes then is kept through the next restart.
+    run("train", {0, 1}, 1'200, 1'500);
+    open();
+    flush(true);
+    EXPECT_GE(hours("train"), 2 * 240.0 / 3600) << what;
+  };
+  namespace fs = std::filesystem;
+  expect_said("whole log", [](const std::string& folder) { fs::remove_all(folder + "/log"); }, "was to be read");
+  expect_said("cut log", [](const std::string& folder) {
+    for (const auto& file : fs::directory_iterator(folder + "/log")) fs::resize_file(file, 0);
+  }, "not the head of a segment");
+  expect_said("no store", [](const std::string& folder) { fs::remove(folder + "/flopsight.db"); }, "was to be read");
+  expect_said("empty store", [](const std::string& folder) { fs::resize_file(folder + "/flopsight.db", 0); }, "was to be read");
+  fresh("nothing lost");
+  run("train", {0}, 0, 300);
+  open();
+  EXPECT_THAT(ingest_->take_notes(), testing::IsEmpty());
+}
+
+TEST_F(Restarted, without_room_it_starts_and_says_that_it_takes_nothing) {
+  run("train", {0}, 0, 600);
+  base_.log.free_bytes_min = std::uint64_t{1} << 60;
+  open();
+  EXPECT_FALSE(ingest_->health().accepting);
+  EXPECT_THAT(ingest_->health().why_not, HasSubstr("are kept free"));
+  EXPECT_EQ(write(Message().gpu(labels_of(0, "train"), 0.5, 600)).status, 503);
+  base_.log.free_bytes_min = 0;
+  open();
+  EXPECT_TRUE(ingest_->health().accepting);
+}
+
+TEST_F(Restarted, a_reserve_is_kept_for_a_start_on_a_full_disk) {
+  const std::string reserve = options().folder + "/RESERVE";
+  EXPECT_EQ(std::filesystem::file_size(reserve), 1U << 20);
+  std::filesystem::remove(reserve);
+  open();
+  EXPECT_EQ(std::filesystem::file_size(reserve), 1U << 20);
+}
+
 // ---- scrapes ----
 
 TEST_F(Restarted, scrapes_survive_a_restart_with_the_labels_of_their_target) {
@@ -203,6 +254,21 @@ TEST_F(Restarted, scrapes_survive_a_restart_with_the_labels_of_their_target) {
   EXPECT_EQ(with, feed(false));
   Ingest::StoreHandle store = ingest_->store();
   EXPECT_EQ(store->gpus().value().at(0).identity.host, "from a target");
+}
+
+TEST_F(Restarted, of_a_scrape_only_what_is_used_fills_the_log) {
+  const std::string used = test::sample(kTensor, "gpu=\"0\",UUID=\"GPU-9\"", "0.5") + test::sample(test::kClock, "gpu=\"0\",UUID=\"GPU-9\"", "1500");
+  std::string junk = "# HELP node_x A thing.\n# TYPE node_x gauge\n";
+  for (int i = 0; i < 50'000; ++i) junk += "node_x{cpu=\"" + std::to_string(i) + "\",id=\"" + std::to_string(i * 7919 % 104'729) + "\"} " + std::to_string(i) + "\n";
+  EXPECT_TRUE(ingest_->scrape("http://n0/metrics", {}, used + junk + used, "text/plain", now_).ok());
+  EXPECT_LT(ingest_->health().log_bytes, 2'000U);
+  EXPECT_EQ(ingest_->counters().samples, 2U);
+  EXPECT_EQ(ingest_->counters().samples_unwanted, 50'000U);
+  run("train", {0}, 0, 600);
+  const auto before = ingest_->health().newest_sample;
+  open();
+  EXPECT_EQ(ingest_->health().newest_sample, before);
+  EXPECT_EQ(ingest_->health().gpus, 2U);
 }
 
 TEST_F(Restarted, labels_of_a_target_that_hold_line_ends_harm_nothing) {
