@@ -357,6 +357,7 @@ base::Status flatten(const base::yaml::Value& value, const std::string& prefix, 
 base::Status apply(Config& config, const std::string& where, const std::string& key, const std::string& value) {
   const Row* row = find_row(key);
   if (row == nullptr) return mistake(where, key + ": no such key");
+  config.places.push_back({key, value, where});
   if (!row->set(config, value)) {
     return mistake(where, key + ": found \"" + base::printable(value, 80) + "\", expected " + std::string(row->info.expected));
   }
@@ -388,6 +389,31 @@ std::string flag_of(std::string_view key) {
   return flag;
 }
 
+bool ServeConfig::is_given(std::string_view key) const {
+  return std::any_of(places.begin(), places.end(), [&](const Place& place) { return place.key == key; });
+}
+
+base::Error placed(const ServeConfig& config, const base::Error& mistake) {
+  const std::string& message = mistake.message;
+  const ServeConfig::Place* best = nullptr;
+  bool best_is_quoted = false;
+  for (const ServeConfig::Place& place : config.places) {
+    const std::string_view key = place.key;
+    // "scrape.interval: …", "scrape.basic-user beside …", or "retention: …" of several keys of a section.
+    const std::size_t end = std::min(message.find_first_of(": "), message.size());
+    const std::string_view named = std::string_view(message).substr(0, end);
+    if (named.empty() || (key != named && !(key.starts_with(named) && key.substr(named.size()).starts_with('.')))) continue;
+    // Of a list the item that the mistake quotes; of a key that is given again, what counts.
+    const bool is_quoted = message.find("\"" + base::printable(place.text, 80) + "\"") != std::string::npos;
+    if (best != nullptr && best_is_quoted && !is_quoted) continue;
+    const Row* row = find_row(key);
+    if (best != nullptr && best->key == key && best_is_quoted == is_quoted && row != nullptr && row->info.is_list) continue;
+    best = &place;
+    best_is_quoted = is_quoted;
+  }
+  return best == nullptr ? mistake : base::Error{mistake.code, best->where + ": " + message};
+}
+
 base::Result<ServeConfig> read_config(const std::string& path, const std::vector<Setting>& flags) {
   ServeConfig config;
   if (!path.empty()) {
@@ -413,6 +439,7 @@ base::Result<ServeConfig> read_config(const std::string& path, const std::vector
     if (row != nullptr && row->info.is_list && std::find(cleared.begin(), cleared.end(), key) == cleared.end()) {
       cleared.push_back(key);
       (config.*(row->items)).clear();
+      std::erase_if(config.places, [&, name = key](const ServeConfig::Place& place) { return place.key == name; });
     }
     FLOPSIGHT_RETURN_IF_ERROR(apply(config, "--" + flag_of(key), key, text));
   }

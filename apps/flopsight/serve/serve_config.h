@@ -129,7 +129,17 @@ struct ServeConfig {
   std::uint64_t limits_query_steps = 11'000;
   std::uint64_t limits_query_cells = 500'000;  // GPUs times steps
   std::uint64_t limits_page = 1'000;
+
+  // Where a key, or an item of a list, was given: "FILE:LINE" or "--flag". In their order.
+  struct Place {
+    std::string key, text, where;
+  };
+  std::vector<Place> places;
+  bool is_given(std::string_view key) const;
 };
+
+// A mistake that begins with a key, with the place of that key before it, where it was given.
+base::Error placed(const ServeConfig& config, const base::Error& mistake);
 
 struct SettingInfo {
   std::string_view key;

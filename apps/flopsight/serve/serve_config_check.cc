@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/regex.h"
 #include "base/text.h"
 #include "base/zone.h"
@@ -93,6 +95,21 @@ base::Status check_scrape_targets(const ServeConfig& c) {
   return {};
 }
 
+// The folder is made where it is not there; what is there already has to be one.
+base::Status check_store(const std::string& store) {
+  for (std::filesystem::path path = store; !path.empty(); path = path.parent_path()) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (std::filesystem::is_directory(status)) break;
+    if (std::filesystem::exists(status)) {
+      return base::Error{base::ErrorCode::kInvalid, "store: found \"" + base::printable(store, 200) + "\", expected a folder; " +
+                                                        base::printable(path.string(), 200) + " is none"};
+    }
+    if (path == path.parent_path()) break;
+  }
+  return {};
+}
+
 base::Status check_allowed_hosts(const ServeConfig& c) {
   for (const std::string& host : c.allowed_hosts) {
     const bool is_name = std::all_of(host.begin(), host.end(), [](unsigned char byte) {
@@ -172,13 +189,22 @@ base::Status check_config(const ServeConfig& c) {
   if (slot < 10 || slot > 600 || 600 != static_cast<int>(600 / slot) * slot) {
     return wrong("rollup.slot: expected 10s to 600s, a divisor of ten minutes");
   }
-  if (c.scrape_timeout.value > c.scrape_interval.value) return wrong("scrape.timeout: longer than scrape.interval");
+  if (c.scrape_timeout.value > c.scrape_interval.value) {
+    const auto shown = [&](std::string_view key, units::Seconds value) {
+      return base::json::number_text(value.value) + "s" + (c.is_given(key) ? "" : " (the default)");
+    };
+    // Begun with the key that was given.
+    const std::string interval = "scrape.interval: " + shown("scrape.interval", c.scrape_interval);
+    const std::string timeout = "scrape.timeout: " + shown("scrape.timeout", c.scrape_timeout);
+    return wrong(c.is_given("scrape.timeout") ? timeout + " is longer than " + interval : interval + " is shorter than " + timeout);
+  }
   if (c.scrape_shards < 1 || c.scrape_shard >= c.scrape_shards) {
     return wrong("scrape.shard: expected 0 to scrape.shards - 1, which is " + std::to_string(c.scrape_shards) + " - 1");
   }
   if (c.retention_fine.value > c.retention_middle.value || c.retention_middle.value > c.retention_coarse.value) {
     return wrong("retention: expected fine <= middle <= coarse");
   }
+  FLOPSIGHT_RETURN_IF_ERROR(check_store(c.store));
   FLOPSIGHT_RETURN_IF_ERROR(check_limits(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_scrape_access(c));
   FLOPSIGHT_RETURN_IF_ERROR(check_scrape_targets(c));

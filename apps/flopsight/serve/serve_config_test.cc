@@ -261,6 +261,37 @@ TEST(CheckConfig, says_ok_or_where_it_is_wrong) {
   }
 }
 
+TEST(CheckConfig, whatever_is_wrong_with_a_value_has_the_place_of_its_key) {
+  const test::TempFolder folder;
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"\nlisten: nowhere\n", ":2: listen: found"},
+      {"limits:\n  page: 0\n", ":2: limits.page: expected at least 1"},
+      {"scrape:\n  interval: 5s\n", ":2: scrape.interval: 5s is shorter than scrape.timeout: 10s (the default)"},
+      {"scrape:\n  interval: 5s\n  timeout: 6s\n", ":3: scrape.timeout: 6s is longer than scrape.interval: 5s"},
+      {"scrape:\n  timeout: 20s\n", ":2: scrape.timeout: 20s is longer than scrape.interval: 15s (the default)"},
+      {"groups:\n  patterns: ['(']\n", ":2: groups.patterns"},
+      {"families:\n  ignore: ['(']\n", ":2: families.ignore"},
+      {"rollup:\n  slot: 7s\n", ":2: rollup.slot: expected"},
+      {"retention:\n  fine: 90d\n", ":2: retention: expected fine"},
+      {"engine:\n  url: nowhere\n", ":2: engine.url: expected"},
+      {"slurm:\n  zone: Mars/Base\n", ":2: slurm.zone"},
+      {"scrape:\n  targets:\n    - n1:9400\n    - node-1\n", ":4: scrape.targets: target \"node-1\": expected host:port"},
+      {"scrape: {dns: [noport]}\n", ":1: scrape.dns: target \"noport\": expected host:port"},
+      {"allowed-hosts: ['a/b']\n", ":1: allowed-hosts: found"},
+      {"findings:\n  off: [low_power, nonsense]\n", ":2: findings.off: found"},
+      {"store: /dev/null\n", ":1: store: found \"/dev/null\", expected a folder"},
+      {"store: /dev/null/x\n", ":1: store: found \"/dev/null/x\", expected a folder; /dev/null is none"},
+      {"limits: {page: 5}\n---\nlisten: 1\n", "a second document, expected one"},
+      {"jobs: " + folder.write("bad.csv", "what,ever\n1,2\n") + "\n", "bad.csv"},
+  };
+  for (const auto& [yaml, said] : wrong) {
+    const auto bad = test::run_program({"check-config", folder.write("bad.yml", yaml)});
+    EXPECT_EQ(bad.exit_code, 2) << yaml;
+    EXPECT_THAT(bad.err, HasSubstr(said)) << yaml;
+    EXPECT_EQ(std::count(bad.err.begin(), bad.err.end(), '\n'), 1) << bad.err;
+  }
+}
+
 TEST(CheckConfig, says_which_prices_and_targets_are_of_no_model_and_is_ok) {
   const test::TempFolder folder;
   const std::string yaml = "prices: " + folder.write("prices", R"({"H100": 2, "H100-SXM5-80GB": 2})") + "\nattainable: " + folder.write("targets", R"({"a100-sxm4-80gb": 0.5})") + "\n";
