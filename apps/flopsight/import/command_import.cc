@@ -3,6 +3,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "import/import_sources.h"
 #include "parse_file.h"
@@ -100,11 +101,18 @@ std::string thousands(std::uint64_t number) {
   return text;
 }
 
+// "90 minutes", "3 hours", "2.5 hours".
+std::string length_text(units::Seconds length) {
+  if (length.value < 2 * 3600 && std::fmod(length.value, 3600) != 0) return base::json::number_text(std::round(length.value / 6) / 10) + " minutes";
+  const double hours = std::round(length.value / 360) / 10;
+  const auto whole = static_cast<std::uint64_t>(hours);
+  return (hours == static_cast<double>(whole) ? thousands(whole) : base::json::number_text(hours)) + (hours == 1 ? " hour" : " hours");
+}
+
 std::string closing_line(const ImportFeed& feed, const ImportFiles& files, units::Window window) {
   const ImportTotals t = feed.totals();
-  const auto hours = static_cast<std::uint64_t>(std::ceil(window.length().value / 3600));
   std::string line = "imported " + thousands(t.taken) + " samples of " + thousands(feed.gpu_count()) + " GPUs, " +
-                     thousands(hours) + " hours from " + units::to_rfc3339(window.start) + " to " +
+                     length_text(window.length()) + " from " + units::to_rfc3339(window.start) + " to " +
                      units::to_rfc3339(window.end) + "; " + thousands(t.already) + " already there";
   const auto add = [&](std::uint64_t count, std::string_view what) {
     if (count > 0) line += ", " + thousands(count) + " " + std::string(what);

@@ -95,7 +95,11 @@ Status ImportFiles::read(const std::vector<std::string>& paths) {
     }
     // Prometheus' quoted form of names also begins with a brace.
     const bool is_export = base::trim(std::string_view(bytes).substr(0, 100)).starts_with("{\"metric\":");
+    const std::size_t before = series_.size();
     FLOPSIGHT_RETURN_IF_ERROR(is_export ? read_export(path, bytes) : read_exposition(path, bytes));
+    const bool any = std::any_of(series_.begin() + static_cast<std::ptrdiff_t>(before), series_.end(),
+                                 [](const wire::ApiSeries& series) { return !series.points.empty(); });
+    if (!any) return base::Error{base::ErrorCode::kInvalid, path + ": no samples"};
   }
   const auto earlier = [](const wire::ApiPoint& a, const wire::ApiPoint& b) { return a.unix_milliseconds < b.unix_milliseconds; };
   std::erase_if(series_, [](const wire::ApiSeries& series) { return series.points.empty(); });
@@ -105,7 +109,7 @@ Status ImportFiles::read(const std::vector<std::string>& paths) {
     first = std::min(first, series.points.front().unix_milliseconds);
     last = std::max(last, series.points.back().unix_milliseconds);
   }
-  window_ = series_.empty() ? units::Window{} : units::Window{{first}, {last + 1}};
+  window_ = {{first}, {last + 1}};
   return {};
 }
 

@@ -46,6 +46,7 @@ std::optional<std::string> set_import(ImportArguments& a, const ImportTexts& t) 
   if (a.files.empty() && !a.start && !a.since) return "expected --start or --since: how much history";
   if (!a.files.empty() && a.since) return "--since needs a server; with --file: --start and --end";
   if (!a.files.empty() && !a.match.empty()) return "--match needs a server";
+  if (!a.files.empty() && any_given(a, t)) return "options of HTTP (--timeout, --header, those of credentials and TLS) need a server";
   return set_http(a, t);
 }
 

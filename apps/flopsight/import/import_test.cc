@@ -62,7 +62,7 @@ TEST(Import, a_file_becomes_the_hours_that_a_report_of_it_has) {
   const Answer answer = import_file(store, file);
   EXPECT_EQ(answer.exit_code, 0) << answer.err;
   EXPECT_EQ(answer.err, "");
-  EXPECT_THAT(answer.out, HasSubstr("imported 840 samples of 2 GPUs"));
+  EXPECT_THAT(answer.out, HasSubstr("imported 840 samples of 2 GPUs, 91 minutes from "));
   EXPECT_THAT(answer.out, HasSubstr("0 already there\n"));
   const ByJob totals = totals_of(store);
   ASSERT_EQ(totals.size(), 2U);
@@ -159,6 +159,12 @@ TEST(Import, what_cannot_be_placed_in_time_is_one_line) {
   EXPECT_EQ(page.exit_code, 2);
   EXPECT_THAT(page.err, HasSubstr("b.prom:1:"));
   EXPECT_EQ(import_file(store, folder.path() + "/none").exit_code, 2);
+  for (const char* nothing : {"", "\n", "# HELP a b\n", "# EOF\n"}) {
+    const Answer empty = import_file(store, folder.write("empty.prom", nothing));
+    EXPECT_EQ(empty.exit_code, 2) << nothing;
+    EXPECT_THAT(empty.err, HasSubstr("empty.prom: no samples"));
+    EXPECT_EQ(empty.out, "");
+  }
 }
 
 TEST(Import, options_that_do_not_fit_are_refused) {
@@ -170,6 +176,12 @@ TEST(Import, options_that_do_not_fit_are_refused) {
   };
   EXPECT_THAT(error_of({}), HasSubstr("expected one of --prometheus, --victoria-metrics or --file"));
   EXPECT_THAT(error_of({"--prometheus", "http://p"}), HasSubstr("expected --start or --since"));
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--timeout", "5s"}, {"--insecure-skip-verify"}, {"--server-name", "x"}, {"--header", "A: b"}, {"--basic-user", "u"}}) {
+    std::vector<std::string> options = {"--file", "x.prom"};
+    options.insert(options.end(), more.begin(), more.end());
+    EXPECT_THAT(error_of(options), HasSubstr("need a server")) << more[0];
+  }
   EXPECT_THAT(error_of({"--prometheus", "http://p", "--since", "x"}), HasSubstr("--since x"));
   EXPECT_THAT(error_of({"--victoria-metrics", "http://p", "--since", "1h", "--step", "60s"}), HasSubstr("--step needs --prometheus"));
 }

@@ -50,11 +50,11 @@ Wrong set_times(SimulateArguments& a, const SimulateTexts& t) {
 }
 
 Wrong set_target(SimulateArguments& a, const SimulateTexts& t) {
-  const int targets = (t.exporter >= 0 ? 1 : 0) + (a.remote_write.empty() ? 0 : 1) + (a.out.empty() ? 0 : 1);
+  const int targets = (t.exporter ? 1 : 0) + (a.remote_write.empty() ? 0 : 1) + (a.out.empty() ? 0 : 1);
   if (targets != 1) return "expected one of --out, --exporter or --remote-write";
-  if (t.exporter >= 0) {
-    if (auto wrong = in_range("--exporter", t.exporter, 0, 65535)) return wrong;
-    a.exporter_port = static_cast<std::uint16_t>(t.exporter);
+  if (t.exporter) {
+    if (auto wrong = in_range("--exporter", *t.exporter, 0, 65535)) return wrong;
+    a.exporter_port = static_cast<std::uint16_t>(*t.exporter);
   }
   if (a.force && a.out.empty()) return "--force needs --out";
   if (!a.remote_write.empty()) return std::nullopt;
@@ -100,7 +100,7 @@ Wrong set_fleet(SimulateArguments& a, const SimulateTexts& t) {
   auto scenario = simulation::parse_scenario(t.scenario);
   if (!scenario.ok()) return scenario.error().message;
   a.fleet.scenario = *scenario;
-  const std::int64_t gpus = t.gpus == -1 ? simulation::default_gpus(*scenario) : t.gpus;
+  const std::int64_t gpus = t.gpus.value_or(simulation::default_gpus(*scenario));
   if (auto wrong = in_range("--gpus", gpus, 1, simulation::kGpusMax)) return wrong;
   if (auto wrong = in_range("--gpus-per-host", t.gpus_per_host, 1, 16)) return wrong;
   a.fleet.gpus = static_cast<std::uint32_t>(gpus);

@@ -40,7 +40,8 @@ struct SimulateArguments {
 // As text; turned into settings after parsing.
 struct SimulateTexts {
   std::string scenario, hours, interval, start, course, model, metrics = "default", labels, seed = "1";
-  std::int64_t gpus = -1, gpus_per_host = 8, exporter = -1, rounds = 0, concurrency = 2, batch = 2000, version = 1,
+  std::optional<std::int64_t> gpus, exporter;
+  std::int64_t gpus_per_host = 8, rounds = 0, concurrency = 2, batch = 2000, version = 1,
                labels_min = 0;
   std::vector<std::string> headers;
 };

@@ -254,6 +254,7 @@ TEST(Simulate, wrong_usage_is_one_line_that_says_what_was_expected) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--scenario", "nothing"}, "scenario nothing: expected one of steady, restart_storm, shared_gpus, mig"},
       {{"--scenario", "straggler", "--gpus", "1"}, "scenario straggler: expected at least 2 GPUs"},
+      {{"--scenario", "steady", "--gpus", "-1"}, "--gpus -1: expected"},
       {{"--course", "5m"}, "--course 5m: expected a duration of 10m at least"},
       {{"--gpus", "0"}, "--gpus 0: expected 1 to 4000000"},
       {{"--gpus", "x"}, "--gpus"},
