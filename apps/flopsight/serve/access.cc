@@ -289,7 +289,7 @@ bool Access::surely_may(const net::ServerRequest& head, Role role) const {
 net::ServerResponse unauthorized(const Access& access, bool known) {
   if (known) return failed(403, "these credentials do not allow this");
   net::ServerResponse response = failed(401, "expected a bearer token or a user");
-  response.headers.emplace_back("WWW-Authenticate", access.tls() ? "Basic realm=\"flopsight\", Bearer" : "Bearer");
+  response.headers.emplace_back("WWW-Authenticate", access.has_passwords() ? "Basic realm=\"flopsight\", Bearer" : "Bearer");
   return response;
 }
 

@@ -48,6 +48,7 @@ class Access {
 
   bool is_open() const { return tokens_.empty() && users_.empty(); }
   bool has_users() const { return !is_open(); }
+  bool has_passwords() const { return !users_.empty(); }
   const std::optional<net::ServerTls>& tls() const { return tls_; }
 
   // Who asks; nothing: nobody that we know. Runs bcrypt where a password is new to it: not on an event loop.

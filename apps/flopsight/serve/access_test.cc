@@ -70,6 +70,12 @@ TEST(Access, without_users_and_tokens_everybody_may_everything) {
   EXPECT_FALSE(access.surely_refused({}));
 }
 
+TEST(Access, who_has_passwords_and_tokens_asks_for_either) {
+  const auto asked = [](const Access& access) { return unauthorized(access, false).headers.back().second; };
+  EXPECT_EQ(asked(parsed("", kTokens)), "Bearer");
+  EXPECT_EQ(asked(parsed("basic_auth_users: {alice: " + kHash + "}\n", kTokens)), "Basic realm=\"flopsight\", Bearer");
+}
+
 TEST(Access, a_name_that_a_strangers_dns_may_have_turned_here_is_told_from_addresses_and_from_what_is_known) {
   const std::vector<std::string> known = {"gpu.example"};
   for (const char* host : {"", "localhost", "LocalHost:9890", "localhost.:9890", "page.localhost", "127.0.0.1", "127.0.0.1:9890", "10.0.0.7:80", "[::1]", "[::1]:9890",

@@ -55,6 +55,7 @@ Value json_of(const TargetHealth& health) {
   out.emplace_back("last_scrape", known(units::to_rfc3339(health.last)));
   out.emplace_back("duration_seconds", known(health.duration.value));
   out.emplace_back("samples", known(health.samples));
+  out.emplace_back("malformed_lines", known(health.malformed_lines));
   out.emplace_back("error", health.error.empty() ? Value() : Value(health.error));
   out.emplace_back("failures", std::uint64_t{health.failures});
   return out;
@@ -170,7 +171,8 @@ std::string ScrapeService::targets_json(std::span<const TargetHealth> others) co
   }
   const Object totals = {{"scrapes", counters.scrapes},   {"failures", counters.failures}, {"empty", counters.empty},
                          {"missed", counters.missed},     {"not_taken", counters.sink_failures},
-                         {"samples", counters.samples},   {"bytes", counters.bytes}};
+                         {"samples", counters.samples},   {"bytes", counters.bytes},
+                         {"malformed_lines", counters.malformed_lines}, {"cut", counters.cut}};
   return base::json::dump(Object{{"targets", std::move(targets)}, {"problems", std::move(problems)}, {"totals", totals}}, 0) + "\n";
 }
 

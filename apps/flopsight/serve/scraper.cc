@@ -75,11 +75,14 @@ class Counter : public wire::ExpositionSink {
  public:
   void sample(const wire::ExpositionSample&) override { ++samples; }
   void malformed(const wire::ExpositionError& error) override {
-    if (malformed_lines++ == 0) first_line = error.line;
+    if (malformed_lines++ > 0) return;
+    first_line = error.line;
+    expected = error.expected;
   }
   std::uint64_t samples = 0;
   std::uint64_t malformed_lines = 0;
   std::uint64_t first_line = 0;
+  std::string expected;
 };
 
 }  // namespace
@@ -147,6 +150,8 @@ class Scraper::Loop {
     bool refused = false;  // by the sink
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t malformed_lines = 0;
+    bool cut = false;
   };
   Outcome take(const Target& target, net::HttpResponse response);
 
@@ -268,8 +273,10 @@ Scraper::Loop::Outcome Scraper::Loop::take(const Target& target, net::HttpRespon
   // As the sink will read it: the two formats write times differently.
   const bool is_open_metrics = wire::exposition_format(response.content_type, text) == wire::ExpositionFormat::kOpenMetrics;
   Counter counter;
-  (is_open_metrics ? open_metrics_parser_ : text_parser_).parse(text, counter);
+  const auto totals = (is_open_metrics ? open_metrics_parser_ : text_parser_).parse(text, counter);
   out.samples = counter.samples;
+  out.cut = is_open_metrics && !totals.saw_eof_marker;
+  out.malformed_lines = counter.malformed_lines - (out.cut ? 1 : 0);  // the mark that is missing is no line
   if (counter.samples == 0 && counter.malformed_lines > 0) {
     out.error = "line " + std::to_string(counter.first_line) + ": expected Prometheus text or OpenMetrics" +
                 (response.content_type.empty() ? "" : ", found " + base::printable(response.content_type, 60));
@@ -284,7 +291,14 @@ Scraper::Loop::Outcome Scraper::Loop::take(const Target& target, net::HttpRespon
   const base::Status taken =
       sink_({target.shown, target.labels, text, response.content_type, target.began_wall, counter.samples});
   out.refused = !taken.ok();
-  if (out.refused) out.error = "not taken: " + taken.error().message;
+  if (out.refused) {
+    out.error = "not taken: " + taken.error().message;
+  } else if (out.malformed_lines > 0) {
+    out.error = std::to_string(out.malformed_lines) + " lines that cannot be read, the first of them line " + std::to_string(counter.first_line) + ": expected " +
+                counter.expected;
+  } else if (out.cut) {
+    out.error = "OpenMetrics without '# EOF' at the end: the answer was cut";
+  }
   return out;
 }
 
@@ -303,6 +317,8 @@ void Scraper::Loop::finish(std::uint64_t id, base::Result<net::HttpResponse> ans
   ++counters_.scrapes;
   counters_.samples += outcome.samples;
   counters_.bytes += outcome.bytes;
+  counters_.malformed_lines += outcome.malformed_lines;
+  counters_.cut += outcome.cut ? 1 : 0;
   if (!outcome.up) ++counters_.failures;
   if (outcome.empty) ++counters_.empty;
   if (outcome.refused) ++counters_.sink_failures;
@@ -312,6 +328,7 @@ void Scraper::Loop::finish(std::uint64_t id, base::Result<net::HttpResponse> ans
   health.last = target.began_wall;
   health.duration = units::Seconds(std::chrono::duration<double>(now - target.began).count());
   health.samples = outcome.samples;
+  health.malformed_lines = outcome.malformed_lines;
   health.error = base::printable(outcome.error, kErrorTextBytesMax);
   health.failures = outcome.up ? 0 : health.failures + 1;
   target.in_flight = false;

@@ -59,6 +59,7 @@ struct TargetHealth {
   units::Instant last;
   units::Seconds duration{0};
   std::uint64_t samples = 0;  // of the last answer
+  std::uint64_t malformed_lines = 0;  // of it, that could not be read
   std::string error;          // one line; empty: none
   std::uint32_t failures = 0;  // in a row
 };
@@ -71,6 +72,8 @@ struct ScraperCounters {
   std::uint64_t sink_failures = 0;  // read, and not taken
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;          // after decompression
+  std::uint64_t malformed_lines = 0;
+  std::uint64_t cut = 0;            // OpenMetrics that did not end as it should; what there was of them was taken
 };
 
 class Scraper {

@@ -89,6 +89,31 @@ std::unique_ptr<Scraper> start(ScraperOptions options, Sink& sink) {
   return std::move(scraper).value();
 }
 
+TEST(Scraper, lines_that_cannot_be_read_and_a_missing_end_are_told_of_their_target) {
+  const auto health_of = [](const std::string& body, const std::string& type) {
+    TestHttpServer server([&](const TestRequest&) {
+      TestReply reply = text(body);
+      reply.headers = {{"Content-Type", type}};
+      return reply;
+    });
+    Sink sink;
+    const auto scraper = start(options_for({server.url("/metrics")}), sink);
+    EXPECT_TRUE(eventually([&] { return scraper->health().size() == 1 && scraper->health()[0].scraped; }));
+    const TargetHealth health = scraper->health()[0];
+    EXPECT_TRUE(health.up);
+    EXPECT_EQ(health.samples, 2U);
+    EXPECT_EQ(scraper->counters().cut > 0, health.error.find("was cut") != std::string::npos);
+    return std::pair(health.malformed_lines, health.error);
+  };
+  const std::string open_metrics = "application/openmetrics-text; version=1.0.0";
+  EXPECT_EQ(health_of(kMetrics, "text/plain"), std::pair(std::uint64_t{0}, std::string()));
+  EXPECT_EQ(health_of(kMetrics + "# EOF\n", open_metrics), std::pair(std::uint64_t{0}, std::string()));
+  EXPECT_EQ(health_of(kMetrics, open_metrics), std::pair(std::uint64_t{0}, std::string("OpenMetrics without '# EOF' at the end: the answer was cut")));
+  const auto [lines, error] = health_of(kMetrics + "a{b} 1\na{c\n", "text/plain");
+  EXPECT_EQ(lines, 2U);
+  EXPECT_THAT(error, HasSubstr("2 lines that cannot be read, the first of them line 3: expected "));
+}
+
 TEST(Scraper, hands_over_text_target_labels_and_time_again_and_again) {
   TestHttpServer server([](const TestRequest& request) {
     TestReply reply = text(kMetrics);
