@@ -230,7 +230,8 @@ AddResult LiveFleet::store(Gpu& gpu, const Binding& binding, const catalog::Metr
   if (binding.has_holder && !is_stale) row.holders = with_holder(row.holders, binding.holder);
   if (alias.metric == Metric::kTensorActive || alias.metric == Metric::kMmaCyclesActive) gpu.has_tensor = true;
   if (alias.metric == Metric::kTensorActive && !alias.calibrated) gpu.calibrated = false;
-  if (reading.present() && alias.metric == Metric::kTensorActive) gpu.speaks = 1 + static_cast<std::uint32_t>(&binding - bindings_.data());
+  // By the samples' time: replicas send in batches of their own.
+  if (reading.present() && alias.metric == Metric::kTensorActive && time >= gpu.newest) gpu.speaks = 1 + static_cast<std::uint32_t>(&binding - bindings_.data());
   if (!reading.present()) {
     const auto code = static_cast<std::size_t>(reading.reason());
     const bool names_place = ++absent_noted_[code] <= kPlacesNoted;

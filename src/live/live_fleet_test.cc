@@ -201,10 +201,14 @@ TEST_F(Live, a_stale_marker_of_one_replica_ends_nothing_while_the_other_goes_on)
   const auto end = [&](LabelSetId labels, double t) {
     for (const std::string_view metric : {kTensor, kClock, kPower}) add(labels, metric, t, stale);
   };
-  for (int t = 0; t < 120; t += 15) {
+  for (int t = 0; t < 60; t += 15) {
     scrape(one, t, 0.4);
     scrape(two, t + 7, 0.4);
   }
+  // In batches, whose order is not that of time.
+  for (int t = 60; t < 120; t += 15) scrape(two, t + 7, 0.4);
+  for (int t = 60; t < 90; t += 15) scrape(one, t, 0.4);
+  end(one, 90);
   end(one, 120);
   for (int t = 120; t < 300; t += 15) scrape(two, t + 7, 0.4);
   // The last one that tells of it ends it.
