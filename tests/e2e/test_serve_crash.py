@@ -277,7 +277,7 @@ class Damage(unittest.TestCase):
         path = max(glob.glob(os.path.join(self.service.store, "log", "*.log")), key=os.path.getsize)
         self.overwrite(path, os.path.getsize(path) * 2 // 3, b"\xff" * 16)
         self.service.start()
-        self.service.wait_for_log(r"the log ended in \d+ bytes that cannot be read")
+        self.service.wait_for_log(r"\.log: byte \d+: .*; \d+ bytes from there on (are lost|cannot be read)")
         servers.wait_until(self.jobs, "jobs of the first part")
         self.still_works()
 
