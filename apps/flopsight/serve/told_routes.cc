@@ -68,7 +68,9 @@ bool Routes::is_known(const store::ReportedKey& key, const Caller& caller) {
   auto reader = ingest_.reader(now_());
   if (!reader.ok()) return false;
   const auto found = (*reader)->find_job(jobs::job_text(holder));
-  if (found.ok()) return caller.sees((*reader)->holder(*found));
+  if (found.ok()) {
+    return std::any_of(found->begin(), found->end(), [&](store::JobId job) { return caller.sees((*reader)->holder(job)); });
+  }
   // Several of the name are known as well; whose they are is not looked up.
   return found.error().code == base::ErrorCode::kInvalid && caller.sees_all();
 }
