@@ -1,8 +1,10 @@
 #include "base/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/text.h"
 
@@ -56,6 +58,29 @@ struct Converter {
   }
 };
 
+// Whether a document has anything, and where.
+class Anything : public YAML::EventHandler {
+ public:
+  bool is_there = false;
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& at, YAML::anchor_t) override { see(at); }
+  void OnScalar(const YAML::Mark& at, const std::string&, YAML::anchor_t, const std::string&) override { see(at); }
+  void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { see(at); }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { see(at); }
+  void OnMapEnd() override {}
+
+ private:
+  void see(const YAML::Mark& at) {
+    if (!is_there) mark = at;
+    is_there = true;
+  }
+};
+
 }  // namespace
 
 std::string_view kind_name(Kind kind) {
@@ -76,12 +101,16 @@ const Value* Value::find(std::string_view key) const {
 Result<Value> parse(std::string_view text) {
   try {
     Converter converter;
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    for (std::size_t i = 1; i < documents.size(); ++i) {
-      // Read by nobody, and whoever wrote it would not be told.
-      if (!documents[i].IsNull()) return Converter::at(documents[i].Mark(), "a second document, expected one");
+    const std::string whole(text);
+    const YAML::Node document = YAML::Load(whole);
+    // Read by nobody, and whoever wrote it would not be told. LoadAll() does not come back from some texts, as what is left of them is always more.
+    std::istringstream stream(whole);
+    YAML::Parser parser(stream);
+    Anything first, second;
+    if (parser.HandleNextDocument(first) && parser.HandleNextDocument(second) && second.is_there) {
+      return Converter::at(second.mark, "a second document, expected one");
     }
-    return documents.empty() ? Value{} : converter.convert(documents.front(), 0);
+    return converter.convert(document, 0);
   } catch (const YAML::Exception& error) {
     return Converter::at(error.mark, error.msg);
   }

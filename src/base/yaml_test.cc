@@ -31,6 +31,10 @@ TEST(Yaml, mistakes_name_line_and_column) {
 
 TEST(Yaml, a_second_document_is_refused_with_its_place) {
   EXPECT_EQ(parse("a: 1\n---\nb: 2\n").error().message, "line 3, column 1: a second document, expected one");
+  EXPECT_TRUE(parse("a: 1\n---\n").ok()) << "nothing follows";
+  EXPECT_TRUE(parse("---\na: 1\n...\n# said\n").ok());
+  // Of these the library never has read everything; whatever it makes of them, it comes back.
+  for (const std::string& text : {std::string("!!3j,"), std::string(",:\t,\0\0\0\6", 8)}) (void)parse(text);
   for (const char* text : {"---\na: 1\n", "a: 1\n...\n", "a: 1\n---\n"}) {
     const auto parsed = parse(text);
     ASSERT_TRUE(parsed.ok()) << text << parsed.error().message;
