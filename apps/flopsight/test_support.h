@@ -2,6 +2,7 @@
 // For tests of the whole program: files in a folder that disappears, the program run with string streams, and its
 // JSON looked up by path. Not part of the program.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +12,10 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -67,6 +71,18 @@ inline Answer run_program(const std::vector<std::string>& arguments) {
   answer.out = out.str();
   answer.err = err.str();
   return answer;
+}
+
+// Command lines, and what is said of each: in one line, with exit code 2 and nothing on stdout.
+using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
+inline void expect_refused(const Refusals& cases) {
+  for (const auto& [arguments, said] : cases) {
+    const Answer answer = run_program(arguments);
+    EXPECT_EQ(answer.exit_code, 2) << said;
+    EXPECT_EQ(answer.out, "") << said;
+    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
+  }
 }
 
 // `flopsight report` on these scrapes, each in a file of its own; `options` may name files by "@name", which `extra`

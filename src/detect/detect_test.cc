@@ -422,6 +422,14 @@ TEST(Job, what_may_be_an_evaluation_is_information_unless_a_label_changed_with_i
   EXPECT_EQ(regression_after(5, changes).severity, Severity::kCritical);
 }
 
+// Works as working() does, and half as much from a minute on.
+MinutePoint halved_from(std::int64_t minute, std::int64_t from) {
+  MinutePoint point = working(minute);
+  if (minute < from) return point;
+  for (Quantity* one : {&point.ofu_ratio, &point.sm_ratio, &point.tensor_ratio}) *one = **one / 2;
+  return point;
+}
+
 TEST(Job, suspects_and_what_was_before_stay_while_the_regression_is_open) {
   JobDetector detector("job");
   const std::vector<LabelChange> changes = {{at(119), "image", "v1", "v2"}};
@@ -432,13 +440,7 @@ TEST(Job, suspects_and_what_was_before_stay_while_the_regression_is_open) {
   slow.text = "GPU-1 is slow";
   std::vector<std::vector<Suspect>> seen;
   for (std::int64_t minute = 0; minute < 120 + 600; ++minute) {
-    MinutePoint point = working(minute);
-    if (minute >= 120) {
-      point.ofu_ratio = *point.ofu_ratio / 2;
-      point.sm_ratio = *point.sm_ratio / 2;
-      point.tensor_ratio = *point.tensor_ratio / 2;
-    }
-    detector.add(point, {});
+    detector.add(halved_from(minute, 120), {});
     // The GPU is mended ten minutes later.
     const auto found = detector.findings(kNames, {}, changes, minute < 131 ? std::span(&slow, 1) : std::span<const Finding>());
     for (const Finding& finding : found) {
@@ -460,13 +462,7 @@ TEST(Job, suspects_and_what_was_before_stay_while_the_regression_is_open) {
   // After a restart the detector is given the past without anybody asking for findings meanwhile.
   JobDetector again("job");
   for (std::int64_t minute = 0; minute < 120 + 600; ++minute) {
-    MinutePoint point = working(minute);
-    if (minute >= 120) {
-      point.ofu_ratio = *point.ofu_ratio / 2;
-      point.sm_ratio = *point.sm_ratio / 2;
-      point.tensor_ratio = *point.tensor_ratio / 2;
-    }
-    again.add(point, {});
+    again.add(halved_from(minute, 120), {});
   }
   const auto found = again.findings(kNames, {}, changes);
   ASSERT_EQ(found.size(), 1U);

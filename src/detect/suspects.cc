@@ -136,6 +136,16 @@ std::vector<Coincidence> coincidences(units::Instant moment, std::span<const Fin
   return out;
 }
 
+void KeptSuspects::see(const Recent<KeptMinute>& history) {
+  std::size_t before = 0;
+  while (before < history.size() && history[before].start() < moment_) ++before;
+  if (before == 0 || before < std::min(kBeforeMinutes, before_minutes_)) return;
+  std::vector<MinutePoint> points;
+  for (const KeptMinute& minute : history) points.push_back(minute.point());
+  before_minutes_ = std::max(before_minutes_, before);
+  parts_ = parts_of_drop(points, moment_);
+}
+
 void KeptSuspects::see(std::vector<Coincidence> coinciding) {
   for (Coincidence& one : coinciding) {
     const auto known = std::find_if(coinciding_.begin(), coinciding_.end(), [&](const Coincidence& each) { return each.key == one.key; });

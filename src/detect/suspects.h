@@ -13,12 +13,12 @@
 // A part under 15 % of the drop, or that rose, is no suspect. Quantities that were not measured on both sides accuse nobody.
 // Threads: pure.
 
-#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "detect/finding.h"
+#include "detect/recent.h"
 #include "detect/series.h"
 
 namespace flopsight::detect {
@@ -48,16 +48,7 @@ class KeptSuspects {
 
   units::Instant moment() const { return moment_; }
   // Ranks the parts anew while there is as much of the time before as at first, or half an hour.
-  template <typename Minutes>
-  void see(const Minutes& history) {
-    std::size_t before = 0;
-    while (before < history.size() && history[before].start() < moment_) ++before;
-    if (before == 0 || before < std::min(kBeforeMinutes, before_minutes_)) return;
-    std::vector<MinutePoint> points;
-    for (const auto& minute : history) points.push_back(minute.point());
-    before_minutes_ = std::max(before_minutes_, before);
-    parts_ = parts_of_drop(points, moment_);
-  }
+  void see(const Recent<KeptMinute>& history);
   void see(std::vector<Coincidence> coinciding);
   // What coincides in time goes first, in the order in which it was seen.
   std::vector<Suspect> all() const;

@@ -140,7 +140,6 @@ void read_minimax_01(Keys& keys, Builder& builder) {
               "layernorm_full_attention_beta", "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta", "layernorm_mlp_alpha", "layernorm_mlp_beta",
               "full_attn_alpha_factor", "full_attn_beta_factor", "linear_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor"});
   if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
-  if (keys.has("sliding_window")) keys.wrong("sliding_window", "null");
   if (keys.count_or("shared_intermediate_size", 0, kSizeMax, 0) != 0) keys.wrong("shared_intermediate_size", "0: no shared expert");
   MoeShape moe;
   moe.hidden = s.hidden_size;

@@ -15,6 +15,7 @@ namespace {
 
 namespace json = base::json;
 using test::config_text;
+using test::config_with;
 using test::model_of;
 
 // The configuration with one value replaced (JSON text), or added; "" removes the key. The key may be inside one object: "a.b".
@@ -39,17 +40,6 @@ std::string with(const std::string& name, const std::string& key, const std::str
     }
   }
   return json::dump(outer, 0);
-}
-
-// The same with several values, each "key": value.
-std::string with_all(const std::string& name, const std::string& members) {
-  json::Object object = *json::parse(config_text(name))->as_object();
-  const json::Value more = *json::parse("{" + members + "}");
-  for (const auto& [key, value] : *more.as_object()) {
-    std::erase_if(object, [&k = key](const auto& member) { return member.first == k; });
-    object.emplace_back(key, value);
-  }
-  return json::dump(object, 0);
 }
 
 std::string refusal(const std::string& text, const ReadOptions& options = {}) {
@@ -144,7 +134,7 @@ TEST(HfConfig, the_first_t5_says_how_long_its_sequences_were) {
 }
 
 TEST(HfConfig, all_keys_that_are_not_known_are_named_at_once) {
-  EXPECT_EQ(refusal(with_all(kLlama, R"("index_topk": 8, "num_experts": 4, "house": {}, "own_null": null, "own_false": false)")),
+  EXPECT_EQ(refusal(config_with(kLlama, R"("index_topk": 8, "num_experts": 4, "house": {}, "own_null": null, "own_false": false)")),
             "keys index_topk, num_experts and house are not known for model_type llama and might change the count");
   // In each object of the configuration, and of the one within it.
   std::string text = with(kVl, "speech_config", "{}");
@@ -153,16 +143,16 @@ TEST(HfConfig, all_keys_that_are_not_known_are_named_at_once) {
   EXPECT_EQ(refusal(text), "key speech_config is not known for model_type qwen3_vl and might change the count; "
                            "key text_config.index_topk is not known for model_type qwen3_vl_text and might change the count; "
                            "key vision_config.window_size is not known for model_type qwen3_vl and might change the count");
-  EXPECT_EQ(refusal(with_all("made--MPT-70B", R"("attn_config": {"attn_type": "grouped_query_attention", "kv_n_heads": 8, "gain": 2}, "house": 1)")),
+  EXPECT_EQ(refusal(config_with("made--MPT-70B", R"("attn_config": {"attn_type": "grouped_query_attention", "kv_n_heads": 8, "gain": 2}, "house": 1)")),
             "keys attn_config.gain and house are not known for model_type mpt and might change the count");
   std::string members;
   for (int i = 10; i < 22; ++i) members += (i == 10 ? "\"k" : ", \"k") + std::to_string(i) + "\": 1";
-  EXPECT_NE(refusal(with_all(kLlama, members)).find("k20 and k21 are not known"), std::string::npos);
-  EXPECT_NE(refusal(with_all(kLlama, members + ", \"k22\": 1")).find("k20, k21 and 1 more are not known"), std::string::npos);
+  EXPECT_NE(refusal(config_with(kLlama, members)).find("k20 and k21 are not known"), std::string::npos);
+  EXPECT_NE(refusal(config_with(kLlama, members + ", \"k22\": 1")).find("k20, k21 and 1 more are not known"), std::string::npos);
 }
 
 TEST(HfConfig, a_key_that_is_not_known_and_false_asks_for_nothing_and_is_told) {
-  const auto model = read_hf_config(with_all(kLlama, R"("use_house_style": false, "own_null": null)"));
+  const auto model = read_hf_config(config_with(kLlama, R"("use_house_style": false, "own_null": null)"));
   ASSERT_TRUE(model.ok()) << model.error().message;
   EXPECT_EQ(model->layers, model_of(kLlama).layers);
   EXPECT_EQ(model->assumptions.back(), "key use_house_style is not known and is false: nothing is counted for it");
@@ -209,7 +199,7 @@ TEST(HfConfig, keys_of_published_configurations_are_known_as_what_they_are) {
       {"ai21labs--Jamba-v0.1", R"("mamba_inner_layernorms": true)", "mamba_inner_layernorms", "1", "mamba_inner_layernorms: found 1, expected true or false"},
   };
   for (const Case& c : cases) {
-    const auto model = read_hf_config(with_all(c.name, c.harmless));
+    const auto model = read_hf_config(config_with(c.name, c.harmless));
     ASSERT_TRUE(model.ok()) << c.name << ": " << model.error().message;
     EXPECT_EQ(model->layers, model_of(c.name).layers) << c.harmless;
     EXPECT_EQ(model->assumptions, model_of(c.name).assumptions) << c.harmless;

@@ -12,9 +12,6 @@ CREATE TABLE gpus(
   mig_profile TEXT NOT NULL, host TEXT NOT NULL, gpu_index TEXT NOT NULL, pci_bus_id TEXT NOT NULL,
   model_raw TEXT NOT NULL, driver_version TEXT NOT NULL, first_unix_milliseconds INTEGER);
 CREATE TABLE models(id INTEGER PRIMARY KEY, model_raw TEXT NOT NULL UNIQUE);
-CREATE TABLE jobs(
-  id INTEGER PRIMARY KEY, job TEXT NOT NULL, namespace TEXT NOT NULL, container TEXT NOT NULL, user TEXT NOT NULL,
-  team TEXT NOT NULL, rule TEXT NOT NULL, gpu_count INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE blocks(
   id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, slot_seconds INTEGER NOT NULL, entity_group INTEGER NOT NULL,
   start_unix_milliseconds INTEGER NOT NULL, end_unix_milliseconds INTEGER NOT NULL, cell_count INTEGER NOT NULL,
@@ -38,6 +35,14 @@ base::Status check_tables(Database& database) {
 }
 
 }  // namespace
+
+std::string jobs_since_4() {
+  return R"sql(
+CREATE TABLE jobs(
+  id INTEGER PRIMARY KEY, job TEXT NOT NULL, namespace TEXT NOT NULL, container TEXT NOT NULL, user TEXT NOT NULL,
+  team TEXT NOT NULL, rule TEXT NOT NULL, gpu_count INTEGER NOT NULL DEFAULT 0);
+)sql";
+}
 
 std::string tables_since_2() {
   return R"sql(
@@ -109,7 +114,7 @@ base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds) 
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t tables, number(database, "SELECT count(*) FROM sqlite_master"));
     if (tables != 0) return base::Error{base::ErrorCode::kUnsupported, "a database that is not Flopsight's"};
     FLOPSIGHT_RETURN_IF_ERROR(database.execute(
-        std::string("BEGIN IMMEDIATE;") + kTables + tables_since_2() + indices_since_2() + views() +
+        std::string("BEGIN IMMEDIATE;") + kTables + jobs_since_4() + tables_since_2() + indices_since_2() + views() +
         "INSERT INTO meta VALUES('slot_milliseconds', " + std::to_string(slot_milliseconds) +
         "), ('fleet_since_unix_milliseconds', 0);" +
         "PRAGMA user_version = " + std::to_string(kSchemaVersion) + "; COMMIT;"));

@@ -19,6 +19,7 @@ base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds);
 base::Result<std::int64_t> slot_of_store(Database& database);
 
 // Parts of the schema as SQL, for a new store and for one that is brought up to date.
+std::string jobs_since_4();
 std::string tables_since_2();
 std::string indices_since_2();
 std::string views();

@@ -150,9 +150,7 @@ base::Status upgrade_from_2(Database& database) {
 // Of one name and namespace there was one job, whatever users and teams it had.
 base::Status upgrade_from_3(Database& database) {
   const base::Status done = database.execute(
-      "BEGIN IMMEDIATE; DROP VIEW job_rollups; DROP VIEW job_list; ALTER TABLE jobs RENAME TO jobs_3; "
-      "CREATE TABLE jobs(id INTEGER PRIMARY KEY, job TEXT NOT NULL, namespace TEXT NOT NULL, container TEXT NOT NULL, user TEXT NOT NULL, "
-      "team TEXT NOT NULL, rule TEXT NOT NULL, gpu_count INTEGER NOT NULL DEFAULT 0);"
+      "BEGIN IMMEDIATE; DROP VIEW job_rollups; DROP VIEW job_list; ALTER TABLE jobs RENAME TO jobs_3;" + jobs_since_4() +
       "INSERT INTO jobs SELECT id, job, namespace, container, user, team, rule, gpu_count FROM jobs_3; DROP TABLE jobs_3;" + views() +
       "PRAGMA user_version = 4; COMMIT;");
   if (!done.ok()) static_cast<void>(database.execute("ROLLBACK"));

@@ -317,9 +317,9 @@ constexpr std::string_view kWords[] = {
     // Of the Trainer, LitGPT, verl, OLMo, torchtune, nanochat and nanoGPT.
     "'epoch':", "iter time:", "timing_s/", "perf/", "[step=", "train/ce loss=", "tokens_per_second", "throughput/device/",
     "tok/sec:", "tokens per iteration will be:",
-    // Of fms-fsdp, DeepSpeed's pipeline engine and InternEvo.
     // Of container runtimes: a line in parts.
     kPartWords[0], kPartWords[1],
+    // Of fms-fsdp, DeepSpeed's pipeline engine and InternEvo.
     "current step time:", "current token per gpu per sec:", kStepWord, "iter time (s):", "tgs (tokens/gpu/second)=",
 };
 

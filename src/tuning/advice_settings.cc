@@ -70,7 +70,7 @@ void advise_recompute(const Rules& rules) {
 void advise_precision(const Rules& rules) {
   const TrainSettings& now = rules.one.settings;
   TrainSettings s = now;
-  const bool wide = now.precision == Precision::kFp32 || now.precision == Precision::kTf32;
+  const bool wide = is_wide(now.precision);
   if (wide) {
     s.precision = rules.steps.rates().sixteen_bit();
     const bool bf16 = s.precision == Precision::kBf16;
@@ -103,7 +103,7 @@ void advise_fused_kernels(const Rules& rules) {
 void advise_attention(const Rules& rules) {
   const TrainSettings& now = rules.one.settings;
   // FlashAttention takes 16-bit inputs; in wider formats there is one fused kernel, which keeps no scores either.
-  const bool wide = now.precision == Precision::kFp32 || now.precision == Precision::kTf32;
+  const bool wide = is_wide(now.precision);
   const AttentionKernel best = rules.steps.rates().is_hopper_or_newer() && !wide ? AttentionKernel::kFlash3 : rules.steps.rates().usual_attention();
   if (now.attention == best || now.attention == AttentionKernel::kFlash3 || (wide && now.attention != AttentionKernel::kStandard)) return;
   TrainSettings s = now;

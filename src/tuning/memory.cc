@@ -170,7 +170,7 @@ Memory memory_of_stage(const flops::Model& model, const TrainSettings& s, const 
 }  // namespace
 
 StateBytes state_bytes(const TrainSettings& s) {
-  const bool wide = s.precision == catalog::Precision::kFp32 || s.precision == catalog::Precision::kTf32;
+  const bool wide = is_wide(s.precision);
   const bool narrow = s.precision == catalog::Precision::kFp8 || s.precision == catalog::Precision::kFp4;
   StateBytes out;
   out.weights_bytes = wide ? 4 : narrow ? (s.narrow_weights ? 1 : 3) : 2;

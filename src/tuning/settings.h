@@ -40,6 +40,8 @@ std::optional<flops::Recompute> parse_recompute(std::string_view text);
 std::optional<Dispatch> parse_dispatch(std::string_view text);
 // Formats that matrix products of training run in: fp32, tf32, fp16, bf16, fp8, fp4.
 bool is_training_precision(catalog::Precision precision);
+// Of four bytes: FP32 and TF32, which FlashAttention does not take.
+inline bool is_wide(catalog::Precision precision) { return precision == catalog::Precision::kFp32 || precision == catalog::Precision::kTf32; }
 
 // Over how many GPUs what is divided. gpus = tensor * pipeline * context * data.
 struct Layout {

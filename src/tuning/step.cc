@@ -24,7 +24,6 @@ constexpr double kKernelStartSeconds = 3e-6;
 
 double number(std::uint64_t n) { return static_cast<double>(n); }
 
-bool is_wide(Precision precision) { return precision == Precision::kFp32 || precision == Precision::kTf32; }
 bool is_narrow(Precision precision) { return precision == Precision::kFp8 || precision == Precision::kFp4; }
 
 // Products outside of blocks and small ones stay in 16 bits: recipes of FP8 name linear layers of blocks only (docs/flops.md).

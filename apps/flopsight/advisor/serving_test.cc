@@ -120,13 +120,7 @@ TEST(TuneServe, mistakes_are_exit_2_and_one_line) {
       {volta, "--attention flash2: FlashAttention-2 needs a GPU from Ampere on, V100-SXM2 is Volta"},
       {serve({"--fabric", "single-gpu", "--node-gpus", "8"}), "--node-gpus 8: the GPUs of single-gpu are not connected; say --node-gb-per-second"},
   };
-  for (const auto& [arguments, said] : cases) {
-    const Answer answer = run_program(arguments);
-    EXPECT_EQ(answer.exit_code, 2) << said;
-    EXPECT_EQ(answer.out, "") << said;
-    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
-    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
-  }
+  test::expect_refused(cases);
 }
 
 TEST(TuneServe, options_that_go_together_are_taken) {

@@ -132,7 +132,7 @@ void say_assumed(TuneTrainArguments& a, const TuneTrainTexts& t) {
   say(!t.optimizer.empty(), "no --optimizer: Adam with two FP32 moments");
   say(t.zero.has_value(), "no --zero: the optimizer's state is divided over data-parallel GPUs (stage 1)");
   say(!t.kernels.empty(), "no --kernels: fused norms, activations, loss and optimizer");
-  const bool wide = a.settings.precision == catalog::Precision::kFp32 || a.settings.precision == catalog::Precision::kTf32;
+  const bool wide = tuning::is_wide(a.settings.precision);
   say(!wide || a.settings.attention == tuning::AttentionKernel::kStandard, "FlashAttention takes 16-bit inputs: attention is timed in the run's format, at the share of its peak that FlashAttention reaches of the 16-bit one");
   say(!t.overlap.empty(), "no --overlap: gradients and weights go while products run, other messages do not");
   if (t.expert.value_or(1) > 1) {

@@ -118,8 +118,7 @@ base::Result<TuneTrainAnswer> tune_train(const TuneTrainArguments& arguments, co
   FLOPSIGHT_ASSIGN_OR_RETURN(const tuning::Rates rates, tuning::Rates::of(*ground.device));
   tuning::TrainCase one;
   one.settings = arguments.settings;
-  const bool is_wide = one.settings.precision == catalog::Precision::kFp32 || one.settings.precision == catalog::Precision::kTf32;
-  FLOPSIGHT_RETURN_IF_ERROR(choose_attention(ground, rates, {arguments.attention_given, is_wide}, one.settings.attention, ground.assumptions));
+  FLOPSIGHT_RETURN_IF_ERROR(choose_attention(ground, rates, {arguments.attention_given, tuning::is_wide(one.settings.precision)}, one.settings.attention, ground.assumptions));
   tuning::StepModel steps(ground.model, rates, ground.fabric);
   FLOPSIGHT_ASSIGN_OR_RETURN(one.step, steps.predict(one.settings));
   one.memory = tuning::train_memory(ground.model, one.settings, *ground.device);

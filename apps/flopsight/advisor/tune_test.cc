@@ -139,22 +139,10 @@ TEST(TuneTrain, the_last_value_of_a_variable_is_what_the_job_has) {
   EXPECT_EQ(run_program(train({"--env", "CUDA_LAUNCH_BLOCKING=1", "--env", "PATH=/bin", "--env", "CUDA_LAUNCH_BLOCKING=0"})).out.find("CUDA_LAUNCH_BLOCKING"), std::string::npos);
 }
 
-// Command lines, and what is said of each.
-using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
-void expect_refused(const Refusals& cases) {
-  for (const auto& [arguments, said] : cases) {
-    const Answer answer = run_program(arguments);
-    EXPECT_EQ(answer.exit_code, 2) << said;
-    EXPECT_EQ(answer.out, "") << said;
-    EXPECT_NE(answer.err.find(said), std::string::npos) << said << " in " << answer.err;
-    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
-  }
-}
-
 TEST(TuneTrain, settings_that_contradict_each_other_are_exit_2_and_one_line) {
   std::vector<std::string> ampere = train({"--attention", "flash3"});
   *std::find(ampere.begin(), ampere.end(), "H100-SXM5-80GB") = "A100-SXM4-80GB";
-  const Refusals cases = {
+  const test::Refusals cases = {
       {train({"--overlap", "none,data"}), "--overlap none,data: none does not go with others"},
       {train({"--overlap", "data,none"}), "--overlap data,none: none does not go with others"},
       {train({"--mtbf", "3h"}), "--mtbf: needs --checkpoint-cost, --checkpoint-interval as well"},
@@ -164,7 +152,7 @@ TEST(TuneTrain, settings_that_contradict_each_other_are_exit_2_and_one_line) {
       {train({"--fp8-weights"}), "--fp8-weights: needs --precision fp8 or fp4"},
       {ampere, "--attention flash3: FlashAttention-3 needs a GPU from Hopper on, A100-SXM4-80GB is Ampere"},
   };
-  expect_refused(cases);
+  test::expect_refused(cases);
   EXPECT_EQ(run_program(train({"--fp8-weights", "--precision", "fp8"})).exit_code, 0);
   EXPECT_EQ(run_program(train({"--overlap", "none"})).exit_code, 0);
 }
@@ -208,7 +196,7 @@ TEST(TuneTrain, links_that_are_given_are_what_is_said_of_them) {
 
 TEST(TuneTrain, lengths_that_are_none_are_exit_2_and_one_line) {
   const TempFolder folder;
-  expect_refused({
+  test::expect_refused({
       {train({"--lengths", folder.path() + "/none.csv"}), "none.csv"},
       {train({"--lengths", folder.write("a.csv", "length\n1\n")}), "line 1: expected the columns tokens and count"},
       {train({"--lengths", folder.write("b.csv", "tokens,count\n0,1\n")}), "line 2, column tokens"},
@@ -229,7 +217,7 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
     arguments[5] = gpu;
     return arguments;
   };
-  const Refusals cases = {
+  const test::Refusals cases = {
       {{"tune"}, "subcommand is required"},
       {without("--config"), "--config: expected the config.json"},
       {without("--gpu"), "--gpu: expected the name of a GPU; there is no default"},
@@ -267,7 +255,7 @@ TEST(TuneTrain, mistakes_are_exit_2_and_one_line) {
       {train({"--mtp", "1"}), "has no multi-token prediction layers"},
       {train({}, "made--ViT-B-16"), "no language model"},
   };
-  expect_refused(cases);
+  test::expect_refused(cases);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ bool choose_attention(const tuning::Rates& rates, Ground& ground, AdviceOfJob& o
   tuning::TrainSettings& s = ground.settings;
   if (!ground.attention_told) {
     s.attention = rates.usual_attention();
-    out.assumptions.push_back("attention is not told: " + rates.usual_attention_text(s.precision == catalog::Precision::kFp32 || s.precision == catalog::Precision::kTf32));
+    out.assumptions.push_back("attention is not told: " + rates.usual_attention_text(tuning::is_wide(s.precision)));
     return true;
   }
   const std::string why = rates.attention_unsupported(s.attention);
