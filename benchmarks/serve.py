@@ -169,6 +169,7 @@ def disk(gpus: int, hours: float):
     rounds = int(hours * 3600 / INTERVAL)
     with Flopsight() as server:
         ingest(server, gpus, rounds)
+        settled_bytes(data_folder(server))  # the last slots close, and with them the log of what is in them
         server.stop_gently()
         ours = folder_bytes(data_folder(server))
         tables = tables_of(data_folder(server) / "flopsight.db")

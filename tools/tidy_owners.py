@@ -9,6 +9,7 @@ OWNERS = {
     r"nlohmann/.*": r"src/base/json\.cc",
     r"curl/.*": r"src/net/http_(?:client|transfer)(?:_internal)?\.(?:cc|h)",
     r"zlib\.h": r"src/wire/gzip\.cc",
+    r"libdeflate\.h": r"src/wire/crc32\.cc",
     r"xxhash\.h": r"src/wire/(?:exposition|remote_write)\.cc",
     r"protozero/.*": r"src/wire/remote_write(?:_encode)?\.cc",
     r"snappy\.h": r"src/wire/snappy\.cc",

@@ -271,18 +271,13 @@ class Assumptions {
    public:
     void add(const rollups::GpuTime& gpu) {
       if (!gpu.is_many) keys_.insert(counted_gpu_key(gpu.gpu));
-      for (const std::uint32_t member : gpu.members) {
-        if (member >= members_.size()) members_.resize(member + std::size_t{1});
-        if (!members_[member]) ++member_count_;
-        members_[member] = true;
-      }
+      members_.add(gpu.members);
     }
-    std::size_t count() const { return keys_.size() + member_count_; }
+    std::size_t count() const { return keys_.size() + members_.count(); }
 
    private:
     std::unordered_set<std::string> keys_;
-    std::vector<bool> members_;
-    std::size_t member_count_ = 0;
+    GpuNumbers members_;
   };
   using Sets = std::map<std::string, GpuSet, std::less<>>;
   static GpuSet& of(Sets& sets, std::string_view key) {

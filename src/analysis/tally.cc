@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "analysis/tally_internal.h"
@@ -22,20 +21,35 @@ const std::string& model_key(const rollups::GpuTime& gpu) {
 // Of a variance by successive differences, against one about the mean (von Neumann 1941).
 constexpr double kDifferenceFreedomRatio = 2.0 / 3.0;
 
-// How many distinct numbers; mostly they come in order, once each.
-std::size_t distinct(const std::vector<std::uint32_t>& members) {
-  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end()) return members.size();
-  // Numbers of GPUs are small, and a fleet's list names each as often as it changed hands.
-  std::vector<bool> seen(*std::max_element(members.begin(), members.end()) + std::size_t{1});
-  std::size_t count = 0;
-  for (const std::uint32_t member : members) {
-    if (!seen[member]) ++count;
-    seen[member] = true;
+}  // namespace
+
+void GpuNumbers::see(const std::vector<std::uint32_t>& numbers) {
+  if (numbers.empty()) return;
+  const std::size_t words = *std::max_element(numbers.begin(), numbers.end()) / 64 + std::size_t{1};
+  if (words > seen_.size()) seen_.resize(words);
+  for (const std::uint32_t number : numbers) {
+    std::uint64_t& word = seen_[number / 64];
+    seen_count_ += 1 - ((word >> (number % 64)) & 1U);
+    word |= std::uint64_t{1} << (number % 64);
   }
-  return count;
 }
 
-}  // namespace
+void GpuNumbers::add(const std::vector<std::uint32_t>& numbers) {
+  if (seen_.empty() && listed_.size() + numbers.size() <= kListedMax) {
+    listed_.insert(listed_.end(), numbers.begin(), numbers.end());
+    return;
+  }
+  see(listed_);
+  listed_.clear();
+  see(numbers);
+}
+
+std::size_t GpuNumbers::count() const {
+  if (!seen_.empty()) return seen_count_;
+  std::vector<std::uint32_t> sorted = listed_;
+  std::sort(sorted.begin(), sorted.end());
+  return static_cast<std::size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
+}
 
 std::string counted_gpu_key(const samples::GpuIdentity& gpu) {
   std::string key = samples::whole_gpu_key(gpu);
@@ -60,18 +74,19 @@ std::optional<ClockEstimate> ClockVariance::of(const rollups::GpuTime& gpu) cons
 
 void Tally::add(const rollups::GpuTime& gpu, const std::vector<const rollups::Portion*>& portions,
                 const ClockVariance& variance, const Prices& prices, const ReportBuilder::HolderOf& holder) {
-  rollups::Totals mine;
+  rollups::Totals many;  // of more than one portion
   double shared_mine_seconds = 0, shared_all_seconds = 0;
   for (const rollups::Portion* portion : portions) {
-    mine.merge(portion->totals);
+    if (portions.size() > 1) many.merge(portion->totals);
     shared_mine_seconds += portion->shared_delivered_seconds;
   }
   for (const rollups::Portion& portion : gpu.portions) {
     shared_all_seconds += portion.shared_delivered_seconds;
   }
+  const rollups::Totals& mine = portions.size() == 1 ? portions.front()->totals : many;
   totals_.merge(mine);
   if (gpu.is_many) {
-    members_.insert(members_.end(), gpu.members.begin(), gpu.members.end());
+    members_.add(gpu.members);
     // Of what other holders of the same GPUs had, only their number is known here.
     shared_all_seconds *= std::max(1U, gpu.holders_at_once_max);
   } else {
@@ -156,7 +171,7 @@ void Tally::add_ends(const rollups::GpuTime& gpu, const std::vector<const rollup
 Summary Tally::summary(bool has_times) const {
   const rollups::Totals& t = totals_;
   Summary s;
-  s.gpu_count = gpus_.size() + distinct(members_);
+  s.gpu_count = gpus_.size() + members_.count();
   if (has_times) {
     s.gpu_hours_allocated = t.allocated_seconds / 3600;
     s.gpu_hours_delivered = t.delivered_seconds / 3600;

@@ -1,8 +1,11 @@
 #pragma once
 // Sums GPU time into one group, with what the error band and the costs need.
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "analysis/report.h"
 #include "model/error_band.h"
@@ -31,6 +34,21 @@ std::string main_absent_reason(const rollups::Totals& totals);
 // Who a GPU is; an instance of a MIG GPU is the GPU that it is part of.
 std::string counted_gpu_key(const samples::GpuIdentity& gpu);
 
+// Distinct numbers of GPUs, which are small. Most groups have few; a fleet's names each GPU as often as it changed hands.
+class GpuNumbers {
+ public:
+  void add(const std::vector<std::uint32_t>& numbers);
+  std::size_t count() const;
+
+ private:
+  void see(const std::vector<std::uint32_t>& numbers);
+
+  static constexpr std::size_t kListedMax = 1024;
+  std::vector<std::uint32_t> listed_;
+  std::vector<std::uint64_t> seen_;  // bits, instead of the list, once that is long
+  std::size_t seen_count_ = 0;
+};
+
 class Tally {
  public:
   // One GPU's portions that fall into this group; call once per GPU and group. `holder` says whose a portion is, for prices by team.
@@ -51,7 +69,7 @@ class Tally {
 
   rollups::Totals totals_;
   std::set<std::string> gpus_;
-  std::vector<std::uint32_t> members_;  // of entries that stand for many GPUs
+  GpuNumbers members_;  // of entries that stand for many GPUs
   model::BandInputs errors_;  // but for what totals_ has
   bool band_unknown_ = false;  // not even a maximum clock is known
   bool band_from_limits_ = false;

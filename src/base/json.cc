@@ -179,6 +179,19 @@ void append_array(const Array& array, int indent, int level, std::string& out) {
   out += ']';
 }
 
+void append_object(const Object& object, int indent, int level, std::string& out) {
+  out += '{';
+  for (std::size_t i = 0; i < object.size(); ++i) {
+    if (i > 0) out += ',';
+    new_line(indent, level + 1, out);
+    append_string(object[i].first, out);
+    out += indent > 0 ? ": " : ":";
+    append(object[i].second, indent, level + 1, out);
+  }
+  if (!object.empty()) new_line(indent, level, out);
+  out += '}';
+}
+
 void append(const Value& value, int indent, int level, std::string& out) {
   if (value.is_null()) {
     out += "null";
@@ -191,16 +204,7 @@ void append(const Value& value, int indent, int level, std::string& out) {
   } else if (const Array* array = value.as_array()) {
     append_array(*array, indent, level, out);
   } else if (const Object* object = value.as_object()) {
-    out += '{';
-    for (std::size_t i = 0; i < object->size(); ++i) {
-      if (i > 0) out += ',';
-      new_line(indent, level + 1, out);
-      append_string((*object)[i].first, out);
-      out += indent > 0 ? ": " : ":";
-      append((*object)[i].second, indent, level + 1, out);
-    }
-    if (!object->empty()) new_line(indent, level, out);
-    out += '}';
+    append_object(*object, indent, level, out);
   }
 }
 
@@ -278,6 +282,18 @@ Result<Value> parse(std::string_view text) {
 std::string dump(const Value& value, int indent) {
   std::string out;
   append(value, indent, 0, out);
+  return out;
+}
+
+std::string dump(const Array& array, int indent) {
+  std::string out;
+  append_array(array, indent, 0, out);
+  return out;
+}
+
+std::string dump(const Object& object, int indent) {
+  std::string out;
+  append_object(object, indent, 0, out);
   return out;
 }
 

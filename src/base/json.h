@@ -62,6 +62,8 @@ Result<Value> parse(std::string_view text);
 
 // Compact with indent 0; otherwise indented by that many spaces a level, small arrays of scalars on one line.
 std::string dump(const Value& value, int indent = 2);
+std::string dump(const Array& array, int indent = 2);
+std::string dump(const Object& object, int indent = 2);
 
 // The shortest text that reads back as the same double.
 std::string number_text(double value);

@@ -75,6 +75,9 @@ class EngineStore : public store::Store {
   base::Result<std::vector<store::JobCell>> job_series(store::JobId job, units::Window window, units::Seconds step) override {
     return local_.store->job_series(job, window, step);
   }
+  base::Result<std::vector<store::JobCell>> job_sum_series(store::JobId job, units::Window window, units::Seconds step) override {
+    return local_.store->job_sum_series(job, window, step);
+  }
   base::Result<std::vector<store::GpuTotal>> gpu_totals(units::Window window, std::optional<store::JobId> job) override {
     return local_.store->gpu_totals(window, job);
   }

@@ -225,7 +225,13 @@ Extremes extremes_of(const Cell& cell) {
 std::span<const CellFieldInfo> cell_fields() { return kFields; }
 
 Cell::Cell() {
-  for (std::size_t i = 0; i < kCellFieldCount; ++i) values_[i] = identity(kFields[i].merge);
+  // Copied in one piece: an answer about a fleet makes a cell for each of its jobs.
+  static constexpr std::array<std::int64_t, kCellFieldCount> kNothing = [] {
+    std::array<std::int64_t, kCellFieldCount> values{};
+    for (std::size_t i = 0; i < kCellFieldCount; ++i) values[i] = identity(kFields[i].merge);
+    return values;
+  }();
+  values_ = kNothing;
 }
 
 bool Cell::has(CellField field) const {

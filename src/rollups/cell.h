@@ -116,7 +116,7 @@ class Cell {
   std::span<const std::int64_t> values() const { return values_; }
 
  private:
-  std::array<std::int64_t, kCellFieldCount> values_{};
+  std::array<std::int64_t, kCellFieldCount> values_;
 };
 
 // Rounds to the fields' quanta, parts of a loss downwards, so that they never add up to more than it. Allocated time stays measured

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "store/cell_columns_internal.h"
 #include "wire/column_codec.h"
-#include "wire/gzip.h"
+#include "wire/crc32.h"
 
 namespace flopsight::store {
 namespace {

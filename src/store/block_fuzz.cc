@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "store/block.h"
-#include "wire/gzip.h"
+#include "wire/crc32.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "store/gpu_runs.h"
 #include "wire/column_codec.h"
-#include "wire/gzip.h"
+#include "wire/crc32.h"
 
 namespace flopsight::store {
 namespace {

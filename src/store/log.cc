@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "wire/gzip.h"
+#include "wire/crc32.h"
 
 namespace flopsight::store {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "store/log.h"
 #include "store/test_disk.h"
-#include "wire/gzip.h"
+#include "wire/crc32.h"
 
 namespace {
 

@@ -358,6 +358,14 @@ base::Result<std::vector<JobTotal>> SqliteStore::job_totals(units::Window window
 }
 
 base::Result<std::vector<JobCell>> SqliteStore::job_series(JobId job, units::Window window, units::Seconds step) {
+  return series_of_job(job, window, step, true);
+}
+
+base::Result<std::vector<JobCell>> SqliteStore::job_sum_series(JobId job, units::Window window, units::Seconds step) {
+  return series_of_job(job, window, step, false);
+}
+
+base::Result<std::vector<JobCell>> SqliteStore::series_of_job(JobId job, units::Window window, units::Seconds step, bool with_spreads) {
   const std::int64_t step_seconds = std::max(slot_seconds_, static_cast<std::int64_t>(step.value + 0.5));
   const std::int64_t step_milliseconds = milliseconds(step_seconds);
   const std::int64_t from = step_seconds % kCoarseSeconds == 0   ? kCoarseSeconds
@@ -380,9 +388,11 @@ base::Result<std::vector<JobCell>> SqliteStore::job_series(JobId job, units::Win
       place_of(columns.model(i), columns.slot_start(i)).cell.merge(columns.cell(i));
     }
   }));
-  FLOPSIGHT_RETURN_IF_ERROR(for_job_spreads(window, job, from, [&](const JobSpread& spread) {
-    place_of(spread.model, spread.slot_start).spread.merge(spread.spread);
-  }));
+  if (with_spreads) {
+    FLOPSIGHT_RETURN_IF_ERROR(for_job_spreads(window, job, from, [&](const JobSpread& spread) {
+      place_of(spread.model, spread.slot_start).spread.merge(spread.spread);
+    }));
+  }
   std::vector<JobCell> series;
   for (auto& [key, cell] : merged) series.push_back(std::move(cell));
   return series;

@@ -90,6 +90,7 @@ class SqliteStore : public Store {
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobTotal>> job_sums(units::Window window) override { return sums_of(window, std::nullopt); }
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;
+  base::Result<std::vector<JobCell>> job_sum_series(JobId job, units::Window window, units::Seconds step) override;
   base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<GpuCell>> gpu_series(const GpuChoice& choice, units::Window window, units::Seconds step) override;
   base::Result<std::vector<std::pair<units::Instant, rollups::Cell>>> fleet_series(
@@ -179,6 +180,7 @@ class SqliteStore : public Store {
                            std::vector<FoundBlock>& found);
   // One that cannot be read costs its own cells and is noted.
   base::Status read_found(std::vector<FoundBlock> found, const std::function<base::Status(const BlockRow&, std::size_t)>& sink);
+  base::Result<std::vector<JobCell>> series_of_job(JobId job, units::Window window, units::Seconds step, bool with_spreads);
   base::Status for_job_columns(CellKinds kinds, units::Window window, std::optional<JobId> job, std::int64_t coarsest_seconds,
                                const std::function<void(std::int64_t, const JobColumns&, units::Window)>& sink);
   base::Result<std::vector<JobTotal>> sums_of(units::Window window, std::optional<JobId> job);

@@ -119,6 +119,10 @@ class Reader {
   virtual base::Result<std::vector<JobTotal>> job_sums(units::Window window) { return job_totals(window, std::nullopt); }
   // Slots of one job, ascending, merged to `step` (a multiple of the slot); models apart.
   virtual base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) = 0;
+  // The same, perhaps without their spreads.
+  virtual base::Result<std::vector<JobCell>> job_sum_series(JobId job, units::Window window, units::Seconds step) {
+    return job_series(job, window, step);
+  }
   // For each GPU and job; what a GPU had follows each other. Of one job when given.
   virtual base::Result<std::vector<GpuTotal>> gpu_totals(units::Window window, std::optional<JobId> job) = 0;
   // GPUs that gpu_totals() has named.

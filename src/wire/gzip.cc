@@ -155,10 +155,6 @@ std::string gzip(std::string_view bytes, int level) {
   return out;
 }
 
-std::uint32_t crc32(std::string_view bytes, std::uint32_t before) {
-  return static_cast<std::uint32_t>(crc32_z(before, zlib_bytes(bytes), bytes.size()));
-}
-
 std::unique_ptr<InflateStream::Codec> gzip_codec() { return std::make_unique<GzipCodec>(); }
 
 }  // namespace flopsight::wire

@@ -19,7 +19,4 @@ base::Result<std::string> gunzip(std::string_view bytes, std::size_t bytes_max);
 // One gzip member without a time stamp, so equal bytes give equal output. level: 0 to 9 (checked).
 std::string gzip(std::string_view bytes, int level = 6);
 
-// The checksum of gzip (CRC-32, ISO 3309); `before` is that of the bytes that go before.
-std::uint32_t crc32(std::string_view bytes, std::uint32_t before = 0);
-
 }  // namespace flopsight::wire

@@ -266,7 +266,7 @@ Result<std::vector<detect::MinutePoint>> MinuteReader::course(store::Store& stor
   if (ids == ids_of_job_.end()) return std::vector<detect::MinutePoint>();
   std::map<units::Instant, Cell> minutes;
   for (const store::JobId id : ids->second) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> cells, store.job_series(id, window, units::Seconds(kMinuteSeconds)));
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> cells, store.job_sum_series(id, window, units::Seconds(kMinuteSeconds)));
     for (const store::JobCell& cell : cells) {
       const units::Instant start{cell.slot_start.unix_milliseconds / kMinuteMilliseconds * kMinuteMilliseconds};
       const auto [at, is_new] = minutes.try_emplace(start, cell.cell);

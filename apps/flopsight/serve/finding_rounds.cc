@@ -230,7 +230,7 @@ void FindingRounds::look_beside(units::Instant start, units::Instant now) {
   if (notes_.size() < kNotesMax) notes_.push_back("findings: waste: " + wasted.error().message);
 }
 
-Status FindingRounds::look_at(units::Instant start, const FleetMinute* minute, units::Instant now) {
+Status FindingRounds::look_at(units::Instant start, const FleetMinute* minute, units::Instant now, bool more_follow) {
   const auto begun = std::chrono::steady_clock::now();
   std::vector<Sighting> seen;
   if (minute != nullptr) seen = watch_.minute(*minute, answers_);
@@ -242,7 +242,7 @@ Status FindingRounds::look_at(units::Instant start, const FleetMinute* minute, u
     seen.push_back(std::move(sighting));
   }
   // Detectors have seen the minute in any case; what could not be written is with the next.
-  Status written = findings_.round(seen, start, now);
+  Status written = findings_.round(seen, start, now, more_follow);
   if (written.ok() && !silent.ok()) written = silent;
   if (written.ok()) written = keep_levels(start);
   const std::scoped_lock lock(mutex_);
@@ -291,9 +291,10 @@ Result<bool> FindingRounds::step(units::Instant now) {
   while (*next_ < end) {
     while (minute != minutes.end() && minute->start < *next_) ++minute;
     const FleetMinute* known = minute != minutes.end() && minute->start == *next_ ? &*minute : nullptr;
-    Status one = look_at(*next_, known, now);
+    const units::Instant after = *next_ + units::Seconds(kMinuteSeconds);
+    Status one = look_at(*next_, known, now, after < end);
     if (!one.ok()) written = std::move(one);
-    next_ = *next_ + units::Seconds(kMinuteSeconds);
+    next_ = after;
     const std::scoped_lock lock(mutex_);
     if (stopping_) return false;
   }

@@ -68,7 +68,7 @@ class FindingRounds {
   base::Status warm_jobs(store::Store& store, const FleetMinute& minute);
   units::Instant past_of(const MinuteReader::Job& job, units::Instant minute) const;
   std::string family_of(std::uint32_t job, const JobMinute& minute, units::Instant start) const;
-  base::Status look_at(units::Instant start, const FleetMinute* minute, units::Instant now);
+  base::Status look_at(units::Instant start, const FleetMinute* minute, units::Instant now, bool more_follow);
   void look_beside(units::Instant start, units::Instant now);
   base::Status add_silent(units::Instant minute, units::Instant now, std::vector<findings::Sighting>& seen);
   base::Status look_at_silence(units::Instant horizon, units::Instant now);

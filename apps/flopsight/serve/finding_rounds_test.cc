@@ -138,6 +138,15 @@ TEST_F(Rounds, a_job_that_works_as_ever_has_no_finding) {
   EXPECT_EQ(rounds_->health().jobs_unwatched, 0u);
 }
 
+// Quiet minutes of a backlog are not written one by one.
+TEST_F(Rounds, how_far_was_looked_is_known_after_a_restart) {
+  run_minutes(0, 180, kNothing);
+  const auto looked_until = rounds_->health().looked_until;
+  ASSERT_GE(looked_until, after(170 * 60));
+  restart();
+  EXPECT_EQ(findings_->looked_until(), looked_until);
+}
+
 TEST_F(Rounds, a_drop_of_two_and_a_half_times_is_found_within_five_minutes_of_data) {
   const auto drop = [](int, int minute, Sample& sample) {
     if (minute >= 90) sample.tensor /= 2.5;

@@ -73,7 +73,7 @@ std::vector<Record> FindingService::changed_records(bool figures) {
   return out;
 }
 
-Status FindingService::round(std::span<const findings::Sighting> seen, units::Instant minute, units::Instant now) {
+Status FindingService::round(std::span<const findings::Sighting> seen, units::Instant minute, units::Instant now, bool more_follow) {
   std::vector<findings::Transition> transitions;
   Status written;
   {
@@ -83,7 +83,7 @@ Status FindingService::round(std::span<const findings::Sighting> seen, units::In
     const bool figures = book_.open_count() <= kFiguresAtOnce || minute.unix_milliseconds / kMinuteMilliseconds % 10 == 0;
     std::vector<Record> records = changed_records(figures);
     looked_until_ = units::Instant{minute.unix_milliseconds + kMinuteMilliseconds};
-    written = ledger_->put(records, looked_until_);
+    if (!more_follow || !records.empty()) written = ledger_->put(records, looked_until_);
     if (!written.ok()) unwritten_ = std::move(records);
   }
   if (told_ && !transitions.empty()) told_(transitions);

@@ -38,8 +38,9 @@ class FindingService {
   // Up to which minute of data was looked, exclusive; nothing: never.
   std::optional<units::Instant> looked_until() const;
   void replay(std::span<const findings::Sighting> seen);
-  // An error means that it was not written; it is known, and written with the next round.
-  base::Status round(std::span<const findings::Sighting> seen, units::Instant minute, units::Instant now);
+  // An error means that it was not written; it is known, and written with the next round. Of a minute that more follow at once, and that changed
+  // nothing, nothing is written: after a crash it is looked at again.
+  base::Status round(std::span<const findings::Sighting> seen, units::Instant minute, units::Instant now, bool more_follow = false);
   // Drops what was resolved and over before it.
   base::Status forget(units::Instant before) { return ledger_->forget(before); }
 

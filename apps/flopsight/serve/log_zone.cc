@@ -18,7 +18,7 @@ base::Result<std::vector<training_logs::ActivitySample>> activity_of(store::Read
                                                                      units::Window window) {
   std::vector<training_logs::ActivitySample> out;
   for (const store::JobId job : jobs) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> cells, reader.job_series(job, window, kMinute));
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> cells, reader.job_sum_series(job, window, kMinute));
     for (const store::JobCell& cell : cells) {
       const double measured = static_cast<double>(cell.cell[rollups::CellField::kMeasured]);
       if (measured <= 0) continue;

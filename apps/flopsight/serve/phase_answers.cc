@@ -35,7 +35,7 @@ base::Result<PhaseAnswer> answer_phases(store::Reader& reader, JobService* jobs,
                                         units::Seconds slot) {
   std::map<units::Instant, rollups::Totals> by_slot;
   for (const store::JobId job : found.jobs) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> series, reader.job_series(job, window, slot));
+    FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> series, reader.job_sum_series(job, window, slot));
     for (const store::JobCell& cell : series) by_slot[cell.slot_start].merge(rollups::totals_of(cell.cell));
   }
   std::vector<analysis::PhaseSlot> slots;
