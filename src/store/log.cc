@@ -254,6 +254,11 @@ base::Status Log::drop_before(std::uint32_t segment) {
   return {};
 }
 
+std::uint32_t Log::first_segment() const {
+  const std::scoped_lock lock(mutex_);
+  return segments_.empty() ? 0 : segments_.front().number;
+}
+
 std::uint32_t Log::current_segment() const {
   const std::scoped_lock lock(mutex_);
   return segments_.empty() ? 0 : segments_.back().number;

@@ -80,6 +80,7 @@ class Log {
   base::Status rotate();  // a new segment from the next record on
   base::Status drop_before(std::uint32_t segment);
 
+  std::uint32_t first_segment() const;
   std::uint32_t current_segment() const;
   std::uint64_t bytes() const;  // of all segments
 

@@ -253,7 +253,9 @@ class Ingest {
   std::atomic<std::uint64_t> store_bytes_{0};
   std::atomic<bool> store_simulated_{false};
   std::atomic<bool> more_{false};
-  void look_at_store();  // store_mutex_ held
+  std::uint32_t needed_segment() const;  // the first of the log with what is in no cell yet; fleet_mutex_ held
+  base::Status let_go_of_log();          // store_mutex_ held
+  void look_at_store();                  // store_mutex_ held
   std::string maintain_trouble_;  // store_mutex_
 
   base::Result<std::unique_ptr<store::Store>> open_store();

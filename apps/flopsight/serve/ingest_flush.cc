@@ -164,15 +164,13 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
   }
   if (!begun) {
     more_ = false;
-    return {};
+    return let_go_of_log();
   }
   store::Store::Checkpoint checkpoint;
   bool is_simulated = false;
   {
     const std::scoped_lock guard(fleet_mutex_);
-    // A sample that came in between is in a later segment than any that is not in a cell.
-    const std::uint32_t current = log_->current_segment();
-    checkpoint.log_segment = std::min(fleet_->oldest_segment(current).value_or(current), reported_.oldest_segment().value_or(current));
+    checkpoint.log_segment = needed_segment();
     for (live::GpuIndex i = 0; i < known_gpus_.size(); ++i) {
       const units::Instant closed = fleet_->closed_until(i);
       if (known_gpus_[i].id != 0 && closed.unix_milliseconds > 0) {
@@ -189,6 +187,25 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
   static_cast<void>(look_at_outbox());
   FLOPSIGHT_RETURN_IF_ERROR(log_->drop_before(checkpoint.log_segment));
   return log_->rotate();
+}
+
+// A sample that comes in between is in a later segment than any that is not in a cell.
+std::uint32_t Ingest::needed_segment() const {
+  const std::uint32_t current = log_->current_segment();
+  return std::min(fleet_->oldest_segment(current).value_or(current), reported_.oldest_segment().value_or(current));
+}
+
+// What came last is in cells now, and with the flush that made them the log was begun anew: where nothing more comes, no other flush lets go of it.
+base::Status Ingest::let_go_of_log() {
+  store::Store::Checkpoint checkpoint;
+  {
+    const std::scoped_lock guard(fleet_mutex_);
+    checkpoint.log_segment = needed_segment();
+  }
+  if (checkpoint.log_segment <= log_->first_segment()) return {};
+  FLOPSIGHT_RETURN_IF_ERROR(store_->begin());
+  FLOPSIGHT_RETURN_IF_ERROR(store_->commit(checkpoint));
+  return log_->drop_before(checkpoint.log_segment);
 }
 
 void Ingest::look_at_store() {

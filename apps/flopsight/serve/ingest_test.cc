@@ -231,6 +231,22 @@ TEST_F(Ingested, a_full_log_is_503_until_a_flush_makes_room) {
   EXPECT_EQ(write(Message().gpu(labels_of(0, "a"), 0.5, t)).status, 204);
 }
 
+TEST_F(Ingested, of_what_is_in_cells_the_log_keeps_nothing_though_nothing_more_comes) {
+  open();
+  const std::uint64_t empty = ingest_->health().log_bytes;
+  run("train", {0}, 0, 600);
+  EXPECT_GT(ingest_->health().log_bytes, 1'000U);
+  now_ = after(86'400);
+  flush();
+  flush();
+  EXPECT_LE(ingest_->health().log_bytes, empty);
+  const Totals before = totals();
+  EXPECT_FALSE(before.empty());
+  open();  // and nothing of it is missed
+  EXPECT_EQ(ingest_->take_notes(), std::vector<std::string>());
+  EXPECT_EQ(totals(), before);
+}
+
 TEST_F(Ingested, a_disk_below_its_reserve_is_503_and_reading_goes_on) {
   run("train", {0}, 0, 600);
   flush();
