@@ -43,6 +43,7 @@ constexpr CodeText kCodes[] = {
     {"held_not_seen", "GPU time that a scheduler gave the job and no sample was of: unmeasured"},
     {"holder_after_end", "samples labelled with a job after the end that its scheduler or jobs file tells: not the job's"},
     {"host_not_seen", "a jobs file or a scheduler names a host of which there is no sample: misspelt, down, or not scraped"},
+    {kNotReadable, "samples or rollups that were kept and cannot be read any more: what is missing for it may be in this answer's window"},
     {"label_gap_bridged",
      "samples without job labels between two of the same job on the same GPU: given to that job"},
     {"label_conflict", "job labels and scheduler or jobs file disagree; the labels were used"},

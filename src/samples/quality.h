@@ -12,6 +12,9 @@
 
 namespace flopsight::samples {
 
+// The code of what was kept and cannot be read, of which several tell.
+inline constexpr std::string_view kNotReadable = "kept_not_readable";
+
 struct QualityEntry {
   std::string code;  // "blank", "malformed_line", …: a key that scripts may rely on
   std::uint64_t count = 0;

@@ -279,8 +279,10 @@ base::Status SqliteStore::read_found(std::vector<FoundBlock> found, const std::f
     fetch.reset();
     if (done.ok()) continue;
     if (done.error().code != base::ErrorCode::kCorrupt && done.error().code != base::ErrorCode::kLimit) return done;
-    note(path_ + ": block " + std::to_string(one.id) + " of " + units::to_rfc3339({one.start}) + " cannot be read (" +
-         done.error().message + "); its cells are missing from answers");
+    const bool is_new = unreadable_blocks_.size() < kUnreadableBlocksMax && unreadable_blocks_.insert(one.id).second;
+    if (!is_new) continue;
+    const std::string place = "block " + std::to_string(one.id) + " of " + units::to_rfc3339({one.start});
+    miss(place, path_ + ": " + place + " cannot be read (" + done.error().message + "); its cells are missing from answers");
   }
   return {};
 }

@@ -60,6 +60,13 @@ void SqliteStore::note(std::string line) {
   if (notes_.size() < kNotesMax) notes_.push_back(std::move(line));
 }
 
+void SqliteStore::miss(std::string place, std::string line) {
+  constexpr std::size_t kPlacesMax = 3;
+  ++unreadable_.count;
+  if (unreadable_.places.size() < kPlacesMax) unreadable_.places.push_back(std::move(place));
+  note(std::move(line));
+}
+
 std::vector<std::string> SqliteStore::take_notes() { return std::exchange(notes_, {}); }
 
 base::Status SqliteStore::load() {
@@ -258,7 +265,7 @@ base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder
     }();
     if (opened.ok()) {
       auto store = std::move(const_cast<base::Result<std::unique_ptr<SqliteStore>>&>(opened)).value();
-      if (!damage.empty()) store->note(damage);
+      if (!damage.empty()) store->miss("the whole store", damage);
       return std::unique_ptr<Store>(std::move(store));
     }
     if (opened.error().code != base::ErrorCode::kCorrupt || options.read_only || attempt > 0) return opened.error();

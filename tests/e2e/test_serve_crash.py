@@ -198,6 +198,9 @@ class Damage(unittest.TestCase):
     def jobs(self) -> list:
         return self.service.json("/api/v1/jobs", end=str(LOAD_END))["jobs"]
 
+    def not_readable(self, path: str = "/api/v1/fleet", **query) -> list:
+        return [entry for entry in self.service.json(path, end=str(LOAD_END), **query)["quality"] if entry["code"] == "kept_not_readable"]
+
     def test_a_database_that_is_none_is_put_aside(self):
         self.assertEqual(self.service.stop(), 0)
         with open(self.database, "r+b") as file:
@@ -243,6 +246,11 @@ class Damage(unittest.TestCase):
         self.service.start()
         self.assertTrue(self.jobs())
         self.assertEqual(self.service.json("/api/v1/fleet", end=str(LOAD_END), gpus="true")["fleet"]["gpu_count"], 0)
+        # Each once, however often it is asked for.
+        for _ in range(2):
+            entry, = self.not_readable(gpus="true")
+            self.assertEqual(entry["count"], len(blocks))
+            self.assertRegex(entry["where"], r"block \d+ of 2")
         self.service.wait_for_log(r"block \d+ of .* cannot be read .*missing from answers")
         self.still_works()
 
@@ -282,11 +290,19 @@ class Damage(unittest.TestCase):
         self.still_works()
 
     def test_damage_within_the_log_is_told_and_the_rest_is_read(self):
-        self.assertEqual(self.service.stop(), 0)
-        first = min(glob.glob(os.path.join(self.service.store, "log", "*.log")))
-        self.overwrite(first, os.path.getsize(first) * 2 // 3, b"\xff" * 16)
+        self.service.close()
+        self.service = Service("--rollup-slot", "10m", "--rollup-late", "120s")
+        self.addCleanup(self.service.close)
+        code, _, err = load(self.service.url, *self.FLEET)
+        self.assertEqual((code, err), (0, ""))
+        self.service.kill()
+        path = max(glob.glob(os.path.join(self.service.store, "log", "*.log")), key=os.path.getsize)
+        # In the middle of a record, with whole ones after it.
+        self.overwrite(path, os.path.getsize(path) // 3, b"\xff" * 16)
         self.service.start()
         self.service.wait_for_log(r"lost: .*\.log: byte \d+: .*; \d+ bytes from there on are lost")
+        self.assertTrue(self.not_readable())
+        self.assertIn('code="kept_not_readable"', self.service.ask("/metrics")[1])
         self.assertTrue(self.jobs())
         self.still_works()
 

@@ -117,6 +117,7 @@ class JobTimes {
     for (store::Member& member : out.members_) store.make_whole(member.gpus);
     // An engine knows it only once it was asked.
     if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
+    note_unreadable(store, settings, quality);
     out.all_.reserve(out.totals_.size());
     for (const store::JobTotal& total : out.totals_) {
       bool visible = false;
@@ -201,6 +202,13 @@ std::vector<std::string> store_assumptions(const Caller& caller) {
 
 }  // namespace
 
+void note_unreadable(const store::Reader& store, const AnswerSettings& settings, samples::QualityLog& quality) {
+  quality.merge(settings.log_unreadable);
+  const store::Reader::Unreadable unreadable = store.unreadable();
+  for (const std::string& place : unreadable.places) quality.add(samples::kNotReadable, place);
+  if (!unreadable.places.empty()) quality.add(samples::kNotReadable, unreadable.places.back(), unreadable.count - unreadable.places.size());
+}
+
 base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSettings& settings, units::Window window,
                                             analysis::GroupBy by, std::optional<std::uint64_t> top, bool with_gpus,
                                             const Caller& caller, JobService* jobs) {
@@ -222,6 +230,7 @@ base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSe
   FLOPSIGHT_RETURN_IF_ERROR(add_gpus(store, settings, window, holders, fleet, seen, quality));
   FLOPSIGHT_ASSIGN_OR_RETURN(Told told, told_of(store, jobs, settings, window, seen, caller, holders, quality));
   if (settings.simulated || store.simulated()) quality.add("simulated", "this service");
+  note_unreadable(store, settings, quality);
   std::move(told.unseen.begin(), told.unseen.end(), std::back_inserter(fleet.gpus));
   analysis::Report report = analysis::build_report(fleet, holders.index().table(), std::move(quality), options);
   analysis::add_told_gpus(report, told.gpus);

@@ -28,6 +28,7 @@ struct AnswerSettings {
   rollups::FleetOptions fleet;  // its catalogue is borrowed
   analysis::Prices prices;
   bool simulated = false;
+  samples::QualityLog log_unreadable;  // what Ingest::log_unreadable() says
   std::shared_ptr<const jobs::Grouping> grouping;                 // may be null: pods and names as they are
   std::shared_ptr<const analysis::FamilyRule> families;           // may be null
   analysis::ModelTable targets;                                   // attainable OFU, where set
@@ -35,6 +36,9 @@ struct AnswerSettings {
   std::shared_ptr<const JobModels> models;                        // may be null
   HolderIndex* holders = nullptr;  // from question to question; borrowed, used while the caller has the store; may be null
 };
+
+// What answers say of what could not be read for them; after they were read.
+void note_unreadable(const store::Reader& store, const AnswerSettings& settings, samples::QualityLog& quality);
 
 // The report of stored cells, by any grouping. `with_gpus`: also a row for each GPU, which reads every GPU's cells.
 // `jobs` may be null; with it, pods of one owner are one job, and GPU time that schedulers gave and nobody saw is unmeasured.

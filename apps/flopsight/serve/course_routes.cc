@@ -63,6 +63,7 @@ ServerResponse Routes::all_gpus(const ServerRequest& request, const RouteSetting
   const auto rows =
       answer_all_gpus(**store, answers, &jobs_, *window, settings.config.limits_query_cells, caller, quality);
   if (!rows.ok()) return failed(rows.error());
+  note_unreadable(**store, answers, quality);
   return json(views::gpu_columns_json({*window, answers.simulated || (*store)->simulated(), quality.entries()}, *rows));
 }
 

@@ -301,7 +301,10 @@ base::Status Ingest::recover() {
                          !store_->closed_until().empty()));
   fleet_->set_replaying(false);
   counters_ = before;
-  for (const std::string& damage : replay.damage) notes_.push_back("lost: " + damage);
+  for (const std::string& damage : replay.damage) {
+    notes_.push_back("lost: " + damage);
+    log_unreadable_.add(samples::kNotReadable, "the log");
+  }
   for (const std::string& torn : replay.torn) {
     notes_.push_back(torn + " cannot be read: after a crash, what was never acknowledged; otherwise damage");
   }

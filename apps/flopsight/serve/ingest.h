@@ -205,6 +205,7 @@ class Ingest {
   IngestCounters counters() const;
   IngestHealth health() const;
   std::vector<samples::QualityEntry> quality() const;
+  samples::QualityLog log_unreadable() const;  // what the log held, was to be read and could not be
   std::vector<std::string> take_notes();  // for the log: what was lost, what was put aside
 
   // Calls sink(identity, holder text, latest) for GPUs with a closed slot at or after `since`.
@@ -252,6 +253,7 @@ class Ingest {
   // Of the store, for those who only look: it may be busy for long.
   std::atomic<std::uint64_t> store_bytes_{0};
   std::atomic<bool> store_simulated_{false};
+  std::atomic<std::uint64_t> store_unreadable_{0};
   std::atomic<bool> more_{false};
   std::uint32_t needed_segment() const;  // the first of the log with what is in no cell yet; fleet_mutex_ held
   base::Status let_go_of_log();          // store_mutex_ held
@@ -276,6 +278,7 @@ class Ingest {
   base::SpareBuffers messages_{2, std::size_t{4} << 20};
   mutable std::mutex fleet_mutex_;
   samples::QualityLog quality_;
+  samples::QualityLog log_unreadable_;  // when the process began
   std::unique_ptr<live::LiveFleet> fleet_;
   jobs::JobTable jobs_;
   jobs::OwnerTable owners_;

@@ -211,6 +211,7 @@ base::Status Ingest::let_go_of_log() {
 void Ingest::look_at_store() {
   if (const auto size = store_->size(); size.ok()) store_bytes_ = size->bytes;
   store_simulated_ = store_->simulated();
+  store_unreadable_ = store_->unreadable().count;
 }
 
 bool Ingest::maintain(units::Instant now) {
@@ -296,7 +297,15 @@ IngestHealth Ingest::health() const {
 
 std::vector<samples::QualityEntry> Ingest::quality() const {
   const std::scoped_lock guard(fleet_mutex_);
-  return quality_.entries();
+  samples::QualityLog all = quality_;
+  all.merge(log_unreadable_);
+  all.add(samples::kNotReadable, "the store", store_unreadable_);
+  return all.entries();
+}
+
+samples::QualityLog Ingest::log_unreadable() const {
+  const std::scoped_lock guard(fleet_mutex_);
+  return log_unreadable_;
 }
 
 std::vector<std::string> Ingest::take_notes() {

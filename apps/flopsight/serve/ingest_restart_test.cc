@@ -193,6 +193,8 @@ TEST_F(Restarted, what_of_the_log_or_the_store_is_gone_is_said_at_the_start) {
     lose(options().folder);
     open();
     EXPECT_THAT(ingest_->take_notes(), testing::Contains(HasSubstr(said))) << what;
+    // A cut one may be what a crash leaves, of which nobody was told that it is kept.
+    EXPECT_EQ(ingest_->log_unreadable().count("kept_not_readable") > 0, std::string_view(what) != "cut log") << what;
     // And what comes then is kept through the next restart.
     run("train", {0, 1}, 1'200, 1'500);
     open();
@@ -210,6 +212,7 @@ TEST_F(Restarted, what_of_the_log_or_the_store_is_gone_is_said_at_the_start) {
   run("train", {0}, 0, 300);
   open();
   EXPECT_THAT(ingest_->take_notes(), testing::IsEmpty());
+  EXPECT_EQ(ingest_->log_unreadable().count("kept_not_readable"), 0U);
 }
 
 TEST_F(Restarted, without_room_it_starts_and_says_that_it_takes_nothing) {

@@ -253,6 +253,7 @@ Result<JobPage> answer_known_jobs(store::Reader& reader, JobService* jobs, const
     note_discrepancy(answer, quality);
     out.jobs.push_back(std::move(answer));
   }
+  note_unreadable(reader, settings, quality);
   return out;
 }
 
@@ -340,6 +341,7 @@ Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, cons
   if (!gathered.ok()) return gathered.error();
   FLOPSIGHT_ASSIGN_OR_RETURN(JobAnswer answer, finish(q, *gathered, told.of(gathered->cells.holder)));
   if (jobs != nullptr && found.ok()) FLOPSIGHT_RETURN_IF_ERROR(check_log_zones(reader, *jobs, found->jobs, answer, quality));
+  note_unreadable(reader, settings, quality);
   return answer;
 }
 

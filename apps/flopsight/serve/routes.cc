@@ -193,6 +193,7 @@ AnswerSettings Routes::answer_settings(const RouteSettings& settings) {
   AnswerSettings answers = *settings.answers;
   answers.holders = &holders_;
   answers.simulated = ingest_.health().simulated;
+  answers.log_unreadable = ingest_.log_unreadable();
   return answers;
 }
 
