@@ -303,7 +303,7 @@ class Damage(unittest.TestCase):
         self.service.wait_for_log(r"lost: .*\.log: byte \d+: .*; \d+ bytes from there on are lost")
         self.assertTrue(self.not_readable())
         self.assertIn('code="kept_not_readable"', self.service.ask("/metrics")[1])
-        self.assertTrue(self.jobs())
+        servers.wait_until(self.jobs, "jobs of what could be read")
         self.still_works()
 
 
