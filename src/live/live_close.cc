@@ -17,6 +17,8 @@ using catalog::Metric;
 constexpr std::size_t kRowsAfter = 9;
 // Rows before it: the one that holds into it, and those that a label gap or a borrowed clock may reach back to.
 constexpr std::size_t kRowsBefore = 3;
+// By which the wait for late samples is shorter in a hurry.
+constexpr std::int64_t kHurry = 4;
 // As rollups/cadence.h looks back.
 constexpr std::size_t kCadenceSteps = 8;
 
@@ -140,7 +142,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
   const std::int64_t step = units::milliseconds(step_of(gpu.rows, options_.fleet.integrate.step_default));
   // Closed out: the last sample holds for one step, in a slot of its own length.
   const std::int64_t last = newest + step;
-  std::int64_t limit = is_idle ? (last + slot - 1) / slot * slot : (newest - units::milliseconds(options_.late)) / slot * slot;
+  std::int64_t limit = is_idle ? (last + slot - 1) / slot * slot : (newest - units::milliseconds(options_.late) / (hurried_ ? kHurry : 1)) / slot * slot;
   if (options_.closed_max) limit = std::min(limit, options_.closed_max->unix_milliseconds / slot * slot);
   if (gpu.closed_until >= limit) {
     if (is_idle) gpu.away = true;

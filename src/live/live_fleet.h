@@ -123,6 +123,8 @@ class LiveFleet {
   void close_rests(const CellSink& sink);
   // At most so many slots of a GPU in one call of these, so that a backlog is not one endless close; 0: all.
   void set_slots_at_once(std::int64_t count) { slots_at_once_ = count; }
+  // Slots wait a quarter as long for late samples: there is no room for what comes meanwhile.
+  void set_hurried(bool hurried) { hurried_ = hurried; }
   // Whether that held something back since the last time it was asked.
   bool take_more() { return std::exchange(more_, false); }
 
@@ -230,6 +232,7 @@ class LiveFleet {
   bool simulated_ = false;
   bool replaying_ = false;
   std::int64_t slots_at_once_ = 0;
+  bool hurried_ = false;
   bool more_ = false;
 };
 

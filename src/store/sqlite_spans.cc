@@ -158,14 +158,14 @@ base::Status SqliteStore::load_spans() {
   }
 }
 
-base::Result<std::vector<Held>> SqliteStore::held(std::optional<JobId> job, units::Window window) {
+base::Result<std::vector<Held>> SqliteStore::held_in(Database& database, std::optional<JobId> job, units::Window window) const {
   std::vector<Held> spans;
   const auto read = [&](bool is_open) -> base::Status {
     const std::string where = job ? " AND job_id = ?3" : "";
     const std::string index = job ? "spans_by_job" : is_open ? "spans_open" : "spans_by_end";
     FLOPSIGHT_ASSIGN_OR_RETURN(
         Statement select,
-        database_.prepare("SELECT job_id, start_unix_milliseconds, end_unix_milliseconds, gpus FROM spans INDEXED BY " + index +
+        database.prepare("SELECT job_id, start_unix_milliseconds, end_unix_milliseconds, gpus FROM spans INDEXED BY " + index +
                           " WHERE start_unix_milliseconds < ?2 AND is_open = " + (is_open ? "1" : "0 AND end_unix_milliseconds > ?1") +
                           where));
     if (!is_open) select.bind(1, window.start.unix_milliseconds);

@@ -86,7 +86,10 @@ class SqliteStore : public Store {
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
 
   base::Result<std::vector<JobId>> find_job(std::string_view text) override;
-  base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override;
+  base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override {
+    return members_in(database_, window, job);
+  }
+  base::Result<SumsAndMembers> job_sums_and_members(units::Window window) override;
   void make_whole(std::vector<GpuId>& gpus) const override;
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobTotal>> job_sums(units::Window window) override { return sums_of(window, std::nullopt); }
@@ -101,7 +104,7 @@ class SqliteStore : public Store {
   base::Result<std::vector<GpuRecord>> gpus() override;
   base::Result<std::vector<GpuRecord>> gpus(const std::vector<GpuId>& ids) override;
   std::vector<std::pair<GpuId, units::Window>> present(units::Window window) const override;
-  base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) override;
+  base::Result<std::vector<Held>> held(std::optional<JobId> job, units::Window window) override { return held_in(database_, job, window); }
   base::Result<bool> maintain(units::Instant now, const Retention& retention) override;
   base::Result<StoreSize> size() override;
   std::vector<std::string> take_notes() override;
@@ -157,6 +160,9 @@ class SqliteStore : public Store {
   void keep_spans(GpuId gpu, Use use);
   void add_span(GpuId gpu, const Span& span);
   void add_rests(std::vector<std::pair<GpuId, units::Window>>& present, units::Window window) const;
+  // Out of this connection or another of the same file; of the rest of the store they only read.
+  base::Result<std::vector<Held>> held_in(Database& database, std::optional<JobId> job, units::Window window) const;
+  base::Result<std::vector<Member>> members_in(Database& database, units::Window window, std::optional<JobId> job) const;
   void add_open(Held span, units::Window window, std::vector<Held>& spans) const;
   base::Status load_checkpoint();
   base::Status load_spans();
@@ -205,6 +211,7 @@ class SqliteStore : public Store {
                               std::int64_t to_seconds);
 
   Database database_;
+  std::optional<Database> beside_;  // what reads while the other one does, once there was a question for it
   std::string path_;
   SqliteStoreOptions options_;
   std::int64_t slot_seconds_;

@@ -106,14 +106,15 @@ class JobTimes {
   static base::Result<JobTimes> load(store::Reader& store, const AnswerSettings& settings, units::Window window, Holders& holders,
                                      JobService* jobs, const Caller& caller, samples::QualityLog& quality) {
     JobTimes out;
-    FLOPSIGHT_ASSIGN_OR_RETURN(out.totals_, store.job_sums(window));
+    FLOPSIGHT_ASSIGN_OR_RETURN(store::Reader::SumsAndMembers read, store.job_sums_and_members(window));
+    out.totals_ = std::move(read.sums);
+    out.members_ = std::move(read.members);
     SeenSeconds seen;
     seen.reserve(out.totals_.size());
     for (const store::JobTotal& total : out.totals_) {
       if (total.job != 0) seen.emplace_back(total.job, static_cast<double>(total.cell.allocated_microseconds()) / 1e6);
     }
     FLOPSIGHT_ASSIGN_OR_RETURN(out.told_, told_of(store, jobs, settings, window, seen, caller, holders, quality));
-    FLOPSIGHT_ASSIGN_OR_RETURN(out.members_, store.members(window, std::nullopt));
     for (store::Member& member : out.members_) store.make_whole(member.gpus);
     // An engine knows it only once it was asked.
     if (settings.simulated || store.simulated()) quality.add("simulated", "this service");

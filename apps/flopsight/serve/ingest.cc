@@ -364,6 +364,7 @@ WriteAnswer Ingest::apply_remote_write(wire::RemoteWriteVersion version, std::st
 }
 
 void Ingest::stop_accepting(const base::Error& error) {
+  if (error.code == base::ErrorCode::kLimit) wants_flush_ = true;  // which is what makes room
   why_not_ = (error.code == base::ErrorCode::kLimit ? "no room: " : "") + error.message;
 }
 

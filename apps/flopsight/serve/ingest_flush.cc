@@ -142,6 +142,7 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
     {
       const std::scoped_lock guard(fleet_mutex_);
       const auto count = static_cast<std::int64_t>(fleet_->gpu_count());
+      fleet_->set_hurried(log_->bytes() > options_.log.bytes_max / 2);
       fleet_->set_slots_at_once(everything ? 0 : std::max(std::int64_t{1}, kCellsAtOnce / std::max(std::int64_t{1}, count)));
       close([&](const live::ClosedCell& closed) { take(closed, batch); });
       remember(batch);

@@ -231,6 +231,33 @@ TEST_F(Ingested, a_full_log_is_503_until_a_flush_makes_room) {
   EXPECT_EQ(write(Message().gpu(labels_of(0, "a"), 0.5, t)).status, 204);
 }
 
+TEST_F(Ingested, a_log_that_fills_before_late_samples_were_waited_for_makes_room_with_the_next_flush) {
+  base_.live.late = units::Seconds(60);
+  const auto fill = [&](std::uint64_t bytes_max) {
+    base_.log.bytes_max = bytes_max;
+    base_.log.segment_bytes = 200;
+    fresh("log of " + std::to_string(bytes_max));
+    for (int t = 0;; t += 15) {
+      now_ = after(t);
+      const WriteAnswer answer = write(Message().gpu(labels_of(0, "a"), 0.5, t));
+      if (answer.status != 204) return t;
+    }
+  };
+  const int room_for = fill(100'000);
+  // Eighty seconds of samples: a slot has ended, and late ones would still be waited for.
+  const int full_at = fill(static_cast<std::uint64_t>(100'000 * 80 / room_for));
+  ASSERT_GE(full_at, 75);
+  ASSERT_LT(full_at, 120);
+  EXPECT_TRUE(ingest_->wants_flush());
+  flush();
+  EXPECT_TRUE(ingest_->health().accepting) << ingest_->health().why_not;
+  EXPECT_EQ(write(Message().gpu(labels_of(0, "a"), 0.5, full_at)).status, 204);
+  // Nothing of what was taken is missing.
+  now_ = after(86'400);
+  flush();
+  EXPECT_NEAR(ingest_->store()->job_totals({after(0), after(3'600)}, std::nullopt)->at(0).cell.allocated_microseconds(), (full_at + 15) * 1'000'000, 1'000'000);
+}
+
 TEST_F(Ingested, of_what_is_in_cells_the_log_keeps_nothing_though_nothing_more_comes) {
   open();
   const std::uint64_t empty = ingest_->health().log_bytes;

@@ -123,7 +123,7 @@ struct ServeConfig {
   std::uint64_t limits_gpus = 2'000'000;
   std::uint64_t limits_label_sets = 8'000'000;
   std::uint64_t limits_holders = 4'000'000;
-  std::uint64_t limits_log_bytes = std::uint64_t{8} << 30;
+  std::uint64_t limits_log_bytes = std::uint64_t{32} << 30;
   std::uint64_t limits_disk_free_bytes = 256 << 20;
   units::Seconds limits_query_window{400 * 86'400.0};
   std::uint64_t limits_query_steps = 11'000;
