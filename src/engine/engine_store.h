@@ -69,6 +69,7 @@ class EngineStore : public store::Store {
   bool simulated() const override { return local_.store->simulated(); }
   std::uint32_t log_segment() const override { return local_.store->log_segment(); }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override { return local_.store->closed_until(); }
+  std::vector<store::JobId> last_jobs(const base::Hash128& gpu_key) const override { return local_.store->last_jobs(gpu_key); }
   base::Result<std::vector<store::JobTotal>> job_totals(units::Window window, std::optional<store::JobId> job) override {
     return local_.store->job_totals(window, job);
   }

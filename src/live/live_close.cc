@@ -33,6 +33,22 @@ units::Seconds step_of(const PendingRows& rows, units::Seconds otherwise) {
   return units::Seconds(static_cast<double>(*pick) / 1000);
 }
 
+// What one of several holders of a slot has of the readings of the clock: an equal part in whole numbers, which add up to the GPU's. `turn` says who
+// gets what is left over.
+rollups::ClockSpread part_of(const rollups::ClockSpread& whole, std::size_t part, std::size_t part_count, std::int64_t turn) {
+  if (part_count == 1) return whole;
+  const std::uint64_t place = (part + static_cast<std::uint64_t>(turn)) % part_count;
+  const auto share = [&](std::uint64_t count) { return count / part_count + (place < count % part_count ? 1 : 0); };
+  rollups::ClockSpread out;
+  out.count = share(whole.count);
+  out.difference_count = share(whole.difference_count);
+  if (out.difference_count > 0) {
+    out.difference_sum_hertz2 =
+        whole.difference_sum_hertz2 * static_cast<double>(out.difference_count) / static_cast<double>(whole.difference_count);
+  }
+  return out;
+}
+
 }  // namespace
 
 void LiveFleet::resolve(Gpu& gpu) {
@@ -111,21 +127,23 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
   }
   if (rolled.holders_at_once_max > 1) quality_.add("shared_gpu", rollups::gpu_label(timeline.gpu));
   const rollups::ClockSpread spread = rollups::clock_spread(timeline.scrapes, window);
-  bool is_first = true;
+  const std::int64_t turn = window.start.unix_milliseconds / units::milliseconds(options_.slot);
+  std::size_t part = 0;
   for (const rollups::Portion& portion : rolled.portions) {
+    const bool is_first = part == 0;
     ClosedCell closed;
     closed.gpu = index;
     closed.slot_start = units::Instant{window.start.unix_milliseconds / units::milliseconds(options_.slot) *
                                        units::milliseconds(options_.slot)};
     closed.holder = portion.holder;
-    closed.cell = rollups::cell_of(portion.totals, is_first ? spread : rollups::ClockSpread{});
+    closed.cell = rollups::cell_of(portion.totals, part_of(spread, part, rolled.portions.size(), turn));
     using rollups::CellField;
     closed.cell[CellField::kSharedDelivered] =
         rollups::to_fixed(CellField::kSharedDelivered, portion.shared_delivered_seconds * 1e6);
     closed.cell[CellField::kBridged] = rollups::to_fixed(CellField::kBridged, portion.bridged_seconds * 1e6);
     closed.cell[CellField::kHoldersMax] = rolled.holders_at_once_max;
     closed.cell[CellField::kSampleCount] = is_first ? static_cast<std::int64_t>(in_slot) : 0;
-    is_first = false;
+    ++part;
     if (gpu.is_instance) {
       instance_microseconds_[gpu.parent][closed.slot_start.unix_milliseconds] += closed.cell.allocated_microseconds();
     }

@@ -83,6 +83,7 @@ GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity&
     if (const auto closed = restore(identity)) {
       gpu.closed_until = closed->time.unix_milliseconds;
       gpu.opened = true;
+      before_start_.emplace(index, closed->holders);
     }
   }
   return index;
@@ -202,6 +203,7 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
     quality_.add("ignored_metric", raw_metric);
     return said(AddResult::kNotOurs);
   }
+  if (gpu.rows.empty() && !before_start_.empty()) continue_from_start(binding.gpu, time, segment);
   gpu.arrived = now.unix_milliseconds;
   gpu.away = false;
   gpu.newest = std::max(gpu.newest, time.unix_milliseconds);
@@ -210,6 +212,26 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
     until = std::max(until, time.unix_milliseconds);
   }
   return said(store(gpu, binding, *alias, time.unix_milliseconds, raw, segment));
+}
+
+// A GPU that was silent as the process ended, so that no log has a row of it: its silence is time of whom it was with, as it would be had the process
+// gone on. Of one that was not, the log has what was before its closed slots.
+void LiveFleet::continue_from_start(GpuIndex index, units::Instant first, std::uint32_t segment) {
+  const auto before = before_start_.find(index);
+  if (before == before_start_.end()) return;
+  Gpu& gpu = gpus_[index];
+  // Its last sample held for a step, up to where it is closed.
+  const std::int64_t last = gpu.closed_until - units::milliseconds(options_.fleet.integrate.step_default);
+  if (first.unix_milliseconds >= gpu.closed_until && last > 0) {
+    gpu.rows.at(gpu.rows.touch(last, static_cast<std::uint16_t>(segment))).holders = before->second;
+  }
+  before_start_.erase(before);
+}
+
+HolderSetId LiveFleet::holders_of(std::span<const samples::Holder> holders) {
+  HolderSetId set = 0;
+  for (const samples::Holder& holder : holders) set = with_holder(set, holders_.intern(holder));
+  return set;
 }
 
 bool LiveFleet::is_told_by_another(const Gpu& gpu, const Binding& binding) const {

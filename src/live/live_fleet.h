@@ -92,6 +92,7 @@ struct ClosedCell {
 // What a GPU's rollups were closed up to, from a store, so that a restart does not count twice.
 struct ClosedUntil {
   units::Instant time;
+  HolderSetId holders = 0;  // up to then, of holders_of()
 };
 
 class LiveFleet {
@@ -123,6 +124,8 @@ class LiveFleet {
   void close_rests(const CellSink& sink);
   // At most so many slots of a GPU in one call of these, so that a backlog is not one endless close; 0: all.
   void set_slots_at_once(std::int64_t count) { slots_at_once_ = count; }
+  // For ClosedUntil.
+  HolderSetId holders_of(std::span<const samples::Holder> holders);
   // Slots wait a quarter as long for late samples: there is no room for what comes meanwhile.
   void set_hurried(bool hurried) { hurried_ = hurried; }
   // Whether that held something back since the last time it was asked.
@@ -194,6 +197,7 @@ class LiveFleet {
   AddResult store(Gpu& gpu, const Binding& binding, const catalog::MetricAlias& alias, std::int64_t time,
                   double raw, std::uint32_t segment);
   // Whether somebody else goes on telling the same of the GPU: a replica, whose samples come in between.
+  void continue_from_start(GpuIndex index, units::Instant first, std::uint32_t segment);
   bool is_told_by_another(const Gpu& gpu, const Binding& binding) const;
   HolderSetId with_holder(HolderSetId set, samples::HolderId holder);
   HolderSetId looked_up(std::uint64_t set_and_holder);
@@ -220,6 +224,7 @@ class LiveFleet {
   base::HashNumbers gpu_by_key_;
   std::vector<std::vector<samples::HolderId>> holder_sets_{{}};
   std::map<std::vector<samples::HolderId>, HolderSetId> set_of_;
+  std::unordered_map<GpuIndex, HolderSetId> before_start_;  // of GPUs that were closed before, until the first sample of each
   std::unordered_map<std::uint64_t, HolderSetId> set_with_;  // (set, holder) to set
   std::uint64_t last_key_ = UINT64_MAX;                      // of it, looked up last
   HolderSetId last_set_ = 0;

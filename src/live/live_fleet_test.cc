@@ -229,6 +229,12 @@ TEST_F(Live, time_shared_by_two_pods_is_split_and_counts_once) {
   EXPECT_NEAR(allocated(total("GPU-a", "one")), 157.5, 1e-5);
   EXPECT_NEAR(allocated(total("GPU-a", "two")), 157.5, 1e-5);
   EXPECT_EQ(total("GPU-a", "one")[CellField::kHoldersMax], 2);
+  // Of the readings of the clock each has its part, and both have those of the GPU.
+  for (const CellField field : {CellField::kClockBusyCount, CellField::kClockDifferenceCount}) {
+    const std::int64_t first = total("GPU-a", "one")[field], second = total("GPU-a", "two")[field];
+    EXPECT_EQ(first + second, field == CellField::kClockBusyCount ? 21 : 20);
+    EXPECT_LE(std::abs(first - second), 4);
+  }
   EXPECT_EQ(quality.count("shared_gpu"), (slots[{"GPU-a", "one"}].size()));
 }
 

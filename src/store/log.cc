@@ -143,11 +143,26 @@ base::Result<std::unique_ptr<Log>> Log::open(Disk& disk, const std::string& fold
   return log;
 }
 
-// Of the segment that a crash may have left only what can be read counts.
+namespace {
+
+// Whether a whole record lies anywhere behind `at`: then what stands there was no record that a crash cut.
+bool has_record_after(std::string_view bytes, std::size_t at) {
+  for (std::size_t i = at + 1; i + kHeadBytes <= bytes.size(); ++i) {
+    // Cheap before the checksum: kind, and the zeros after it.
+    if (bytes[i + 8] >= 1 && bytes[i + 8] <= 3 && get(bytes, i + 9, 3) == 0 && record_at(bytes, i).ok()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Of the segment that a crash may have left only what can be read counts. Damage with records behind it stays within its length, which the next
+// segment tells: it is said at every start for as long as it is read.
 base::Status Log::scan_last() {
   if (segments_.empty()) return {};
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::string bytes, disk_.read(path_of(segments_.back().number)));
-  segments_.back().bytes = scan_segment(bytes, [](const LogRecord&) {}).at;
+  const std::size_t readable = scan_segment(bytes, [](const LogRecord&) {}).at;
+  segments_.back().bytes = has_record_after(bytes, readable) ? bytes.size() : readable;
   return {};
 }
 
@@ -272,15 +287,6 @@ std::uint64_t Log::bytes() const {
 }
 
 namespace {
-
-// Whether a whole record lies anywhere behind `at`: then what stands there was no record that a crash cut.
-bool has_record_after(std::string_view bytes, std::size_t at) {
-  for (std::size_t i = at + 1; i + kHeadBytes <= bytes.size(); ++i) {
-    // Cheap before the checksum: kind, and the zeros after it.
-    if (bytes[i + 8] >= 1 && bytes[i + 8] <= 3 && get(bytes, i + 9, 3) == 0 && record_at(bytes, i).ok()) return true;
-  }
-  return false;
-}
 
 std::string range_of(std::uint32_t first, std::uint32_t last) {
   return first == last ? name_of(first) + " is" : name_of(first) + " to " + name_of(last) + " are";

@@ -146,6 +146,11 @@ TEST(Log, damage_in_the_last_segment_is_told_from_a_torn_tail_by_the_records_aft
   ASSERT_EQ(damaged.report.damage.size(), 1U);
   EXPECT_EQ(damaged.report.damage[0], "log/0000000001.log: byte 47: a checksum differs; 48 bytes from there on are lost");
   EXPECT_EQ(damaged.report.torn_tail_bytes, 0U);
+  {
+    TestDisk again = disk;
+    ASSERT_TRUE(Log::open(again, "log", {}).ok());  // as a start does, which begins the next segment
+    EXPECT_EQ(read(again).report.damage, damaged.report.damage) << "at every start";
+  }
   disk.content("log/0000000001.log").resize(24 + 20 + 3 + 20 + 3);
   const Read torn = read(disk);
   EXPECT_TRUE(torn.report.damage.empty());

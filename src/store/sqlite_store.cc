@@ -235,6 +235,19 @@ std::vector<std::pair<base::Hash128, units::Instant>> SqliteStore::closed_until(
   return out;
 }
 
+std::vector<JobId> SqliteStore::last_jobs(const base::Hash128& gpu_key) const {
+  std::vector<JobId> jobs;
+  const auto id = gpu_ids_.find(gpu_key);
+  if (!id || *id > first_spans_.size()) return jobs;
+  const std::int64_t closed = gpus_[*id - 1].closed_until;
+  const auto see = [&](const Span& span) {
+    if (span.job != 0 && span.end == closed) jobs.push_back(span.job);
+  };
+  see(first_spans_[*id - 1]);
+  if (const auto more = more_spans_.find(*id); more != more_spans_.end()) std::for_each(more->second.begin(), more->second.end(), see);
+  return jobs;
+}
+
 base::Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& folder, SqliteStoreOptions options) {
   const std::string path = folder + "/flopsight.db";
   if (options.read_only && !real_disk().size(path).ok()) {

@@ -84,6 +84,7 @@ class SqliteStore : public Store {
   bool simulated() const override { return simulated_; }
   std::uint32_t log_segment() const override { return log_segment_; }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
+  std::vector<JobId> last_jobs(const base::Hash128& gpu_key) const override;
 
   base::Result<std::vector<JobId>> find_job(std::string_view text) override;
   base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override {

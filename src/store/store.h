@@ -218,6 +218,8 @@ class Store : public Reader {
   virtual std::uint32_t log_segment() const = 0;
   // By gpu_key(), of all GPUs that were ever closed.
   virtual std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const = 0;
+  // Who had the GPU of that key up to where it is closed; nobody, or several where it was shared.
+  virtual std::vector<JobId> last_jobs(const base::Hash128& gpu_key) const = 0;
 
   virtual base::Result<std::vector<JobRecord>> jobs() = 0;
   using Reader::gpus;

@@ -160,8 +160,9 @@ class Ingest {
   void set_jobs(std::vector<jobs::JobRecord> records);
   // From where on rollups are not closed, which is long ago when a backlog comes in.
   std::optional<units::Instant> oldest_open() const;
-  // Steps of jobs that trainers exported and that are complete, once. Until they are kept somewhere, they are only with the caller.
+  // Steps of jobs that trainers exported and that are complete, once. Until the caller says that all that it took is kept, the log keeps them too.
   std::vector<training_logs::ExportedSteps::OfJob> take_reported(units::Instant now);
+  void reported_is_kept();
   // Holders of GPUs that kube-state-metrics knows the owner of.
   std::vector<store::PodOwner> owned_pods() const;
   void set_retention(const store::Retention& retention);
@@ -279,6 +280,7 @@ class Ingest {
   mutable std::mutex fleet_mutex_;
   samples::QualityLog quality_;
   samples::QualityLog log_unreadable_;  // when the process began
+  std::optional<std::uint32_t> reported_unkept_segment_;  // the oldest with anything that take_reported() gave and that is not kept yet
   std::unique_ptr<live::LiveFleet> fleet_;
   jobs::JobTable jobs_;
   jobs::OwnerTable owners_;
@@ -290,7 +292,7 @@ class Ingest {
   std::vector<LatestGpu> latest_gpus_;
   std::unordered_map<samples::HolderId, LatestJob> latest_jobs_;
   // From the store at the last recovery, for GPUs that have not been seen since.
-  tsl::robin_map<base::Hash128, units::Instant, base::Hash128Hasher> restored_;
+  tsl::robin_map<base::Hash128, live::ClosedUntil, base::Hash128Hasher> restored_;
   IngestCounters counters_;
   std::vector<std::string> notes_;
   units::Instant newest_sample_;

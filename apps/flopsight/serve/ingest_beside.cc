@@ -36,7 +36,15 @@ std::optional<units::Instant> Ingest::oldest_open() const {
 
 std::vector<training_logs::ExportedSteps::OfJob> Ingest::take_reported(units::Instant now) {
   const std::scoped_lock guard(fleet_mutex_);
-  return reported_.take(now);
+  const std::optional<std::uint32_t> oldest = reported_.oldest_segment();
+  auto steps = reported_.take(now);
+  if (!steps.empty() && oldest) reported_unkept_segment_ = std::min(reported_unkept_segment_.value_or(*oldest), *oldest);
+  return steps;
+}
+
+void Ingest::reported_is_kept() {
+  const std::scoped_lock guard(fleet_mutex_);
+  reported_unkept_segment_.reset();
 }
 
 }  // namespace flopsight::app

@@ -193,7 +193,8 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
 // A sample that comes in between is in a later segment than any that is not in a cell.
 std::uint32_t Ingest::needed_segment() const {
   const std::uint32_t current = log_->current_segment();
-  return std::min(fleet_->oldest_segment(current).value_or(current), reported_.oldest_segment().value_or(current));
+  return std::min({fleet_->oldest_segment(current).value_or(current), reported_.oldest_segment().value_or(current),
+                   reported_unkept_segment_.value_or(current)});
 }
 
 // What came last is in cells now, and with the flush that made them the log was begun anew: where nothing more comes, no other flush lets go of it.

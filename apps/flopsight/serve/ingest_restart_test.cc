@@ -57,6 +57,39 @@ TEST_F(Restarted, a_restart_after_refused_and_repeated_samples_changes_no_total)
   EXPECT_EQ(with, feed(false));
 }
 
+// Of a GPU that is closed out the log keeps nothing.
+TEST_F(Restarted, a_silence_through_a_restart_is_unmeasured_time_of_whom_the_gpu_was_with) {
+  const auto feed = [&](bool restarts) -> Totals {
+    run("train", {0, 1}, 0, 600);
+    run("other", {2}, 0, 600);
+    run("", {3}, 0, 600);
+    now_ = after(600 + 1'200);
+    flush();
+    flush();
+    if (restarts) open();
+    run("train", {0, 1}, 1'800, 2'400);
+    run("next", {2}, 1'800, 2'400);
+    run("", {3}, 1'800, 2'400);
+    flush(true);
+    Totals all = totals();
+    // But for the one difference between the last reading of the clock before and the first one after.
+    for (auto& [job, fields] : all) {
+      for (const rollups::CellField field : {rollups::CellField::kClockDifferenceCount, rollups::CellField::kClockDifference}) {
+        fields[static_cast<std::size_t>(field)] = 0;
+      }
+    }
+    return all;
+  };
+  const Totals with = feed(true);
+  EXPECT_NEAR(hours("train"), 2 * 2'415.0 / 3'600, 0.01);
+  fresh("whole");
+  const Totals whole = feed(false);
+  EXPECT_EQ(with.size(), whole.size());
+  for (const auto& [job, fields] : with) {
+    for (std::size_t i = 0; i < fields.size(); ++i) EXPECT_EQ(fields[i], whole.at(job)[i]) << job << ": " << rollups::cell_fields()[i].name;
+  }
+}
+
 TEST_F(Restarted, sending_everything_again_from_the_start_changes_no_total) {
   run("train", {0, 1}, 0, 1'200);
   flush();

@@ -244,9 +244,9 @@ TEST_F(Ingested, a_log_that_fills_before_late_samples_were_waited_for_makes_room
     }
   };
   const int room_for = fill(100'000);
-  // Eighty seconds of samples: a slot has ended, and late ones would still be waited for.
-  const int full_at = fill(static_cast<std::uint64_t>(100'000 * 80 / room_for));
-  ASSERT_GE(full_at, 75);
+  // A hundred seconds of samples: a slot has ended, and late ones would still be waited for.
+  const int full_at = fill(static_cast<std::uint64_t>(100'000 * 105 / room_for));
+  ASSERT_GE(full_at, 90);
   ASSERT_LT(full_at, 120);
   EXPECT_TRUE(ingest_->wants_flush());
   flush();
@@ -255,7 +255,29 @@ TEST_F(Ingested, a_log_that_fills_before_late_samples_were_waited_for_makes_room
   // Nothing of what was taken is missing.
   now_ = after(86'400);
   flush();
-  EXPECT_NEAR(ingest_->store()->job_totals({after(0), after(3'600)}, std::nullopt)->at(0).cell.allocated_microseconds(), (full_at + 15) * 1'000'000, 1'000'000);
+  EXPECT_NEAR(hours("a") * 3'600, full_at + 15, 1);
+}
+
+TEST_F(Ingested, what_trainers_reported_stays_in_the_log_until_it_is_kept) {
+  run("train", {0}, 0, 300);
+  ASSERT_EQ(write(Message().add("flopsight_training_mfu_ratio", {{"pod", "train"}, {"namespace", "a"}}, 0.4, 285)).status, 204);
+  const auto taken = [&] {
+    now_ = after(86'400);
+    const std::size_t count = ingest_->take_reported(now_).size();
+    flush();
+    flush();
+    return count;
+  };
+  for (int start = 0; start < 3; ++start) {
+    EXPECT_EQ(taken(), 1U) << "nobody said that it is kept";
+    open();
+  }
+  EXPECT_EQ(ingest_->take_reported(now_).size(), 1U);
+  ingest_->reported_is_kept();
+  flush();
+  flush();
+  open();
+  EXPECT_EQ(taken(), 0U);
 }
 
 TEST_F(Ingested, of_what_is_in_cells_the_log_keeps_nothing_though_nothing_more_comes) {

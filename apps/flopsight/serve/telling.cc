@@ -123,6 +123,7 @@ void Telling::keep_reported(units::Instant now) {
   if (trouble != reported_trouble_ && !trouble.empty()) notes_.push_back(trouble);
   reported_trouble_ = trouble;
   if (kept.ok()) unkept_.clear();
+  if (unkept_.empty()) ingest_.reported_is_kept();
   if (unkept_.size() > kUnkeptMax) {
     notes_.push_back("lost: steps that trainers reported, of which the book of jobs took none for too long");
     unkept_.clear();
