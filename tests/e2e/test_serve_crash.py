@@ -237,6 +237,7 @@ class Damage(unittest.TestCase):
         with self.database_of_the_stopped_service() as database:
             # One, or several where the machine was slow and the service closed the slots in parts.
             blocks = [row[0] for row in database.execute("SELECT bytes FROM blocks WHERE kind = 0")]
+            host, = database.execute("SELECT host FROM gpus WHERE id = 1").fetchone()
         with open(self.database, "rb") as file:
             pages = file.read()
         for block in blocks:
@@ -251,7 +252,32 @@ class Damage(unittest.TestCase):
             entry, = self.not_readable(gpus="true")
             self.assertEqual(entry["count"], len(blocks))
             self.assertRegex(entry["where"], r"block \d+ of 2")
+        # Answers to whatever asked for them say so too, and a host whose cells are all in them is no host that there is not.
+        job = self.jobs()[0]["id"]
+        for path, query in (("/api/v1/gpus", {}), (f"/api/v1/jobs/{job}/gpus", {}), ("/api/v1/gpus/series", {"job": job}),
+                            ("/api/v1/gpus/series", {"host": host})):
+            self.assertEqual(self.not_readable(path, **query), [entry], (path, query))
+        self.assertEqual(self.service.ask("/api/v1/gpus/series", end=str(LOAD_END), host="nowhere")[0], 404)
         self.service.wait_for_log(r"block \d+ of .* cannot be read .*missing from answers")
+        self.still_works()
+
+    def test_damaged_cells_of_jobs_are_named_by_each_answer_that_leaves_them_out(self):
+        job = servers.wait_until(self.jobs, "jobs")[0]["id"]
+        with self.database_of_the_stopped_service() as database:
+            database.execute("UPDATE blocks SET bytes = substr(bytes, 1, length(bytes) / 2) || zeroblob(length(bytes) - length(bytes) / 2) WHERE kind > 0")
+            database.commit()
+        # Each starts anew: what one question met is known to all that follow.
+        for path in ("/api/v1/fleet/series", f"/api/v1/jobs/{job}/series", f"/api/v1/jobs/{job}/phases", f"/api/v1/jobs/{job}",
+                     f"/api/v1/jobs/{job}/advice", "/api/v1/jobs", "/api/v1/fleet", "/api/v1/waste", "/api/v1/search"):
+            self.service.start()
+            query = {"q": "NVIDIA"} if path.endswith("search") else {}
+            status, body, _ = self.service.ask(path, end=str(LOAD_END), **query)
+            self.assertEqual(status, 200, (path, body))
+            self.assertEqual([one["code"] for one in json.loads(body)["quality"] if one["code"] == "kept_not_readable"], ["kept_not_readable"], (path, body[:2000]))
+            for form in ("markdown", "html") if path.endswith("waste") else ():
+                self.assertRegex(self.service.ask(path, end=str(LOAD_END), format=form)[1], r"not readable.*block \d+")
+            self.assertEqual(self.service.stop(), 0, self.service.log())
+        self.service.start()
         self.still_works()
 
     def test_a_damaged_page_is_an_error_in_one_line_or_a_new_store_with_a_note(self):

@@ -41,13 +41,16 @@ ServerResponse Routes::fleet_series(const ServerRequest& request, const RouteSet
   if (const auto known = parameters.only({"start", "end", "since", "step"}); !known.ok()) return failed(known.error());
   auto window = parameters.window();
   if (!window.ok()) return failed(window.error());
+  const AnswerSettings answers = answer_settings(settings);
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
   const auto step = parameters.step(**store, *window, kFleetStepsWanted);
   if (!step.ok()) return failed(step.error());
   const auto series = answer_fleet_series(**store, *window, *step, caller);
   if (!series.ok()) return failed(series.error());
-  return json(views::fleet_series_json({*window, answer_settings(settings).simulated || (*store)->simulated(), {}}, *series));
+  samples::QualityLog quality;
+  note_unreadable(**store, answers, quality);
+  return json(views::fleet_series_json({*window, answers.simulated || (*store)->simulated(), quality.entries()}, *series));
 }
 
 ServerResponse Routes::all_gpus(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
@@ -88,7 +91,9 @@ ServerResponse Routes::gpu_series(const ServerRequest& request, const RouteSetti
   const auto courses =
       answer_gpu_courses(**store, answers, &jobs_, of, *window, *step, settings.config.limits_query_cells, caller);
   if (!courses.ok()) return failed(courses.error());
-  return json(views::gpu_series_json({*window, answers.simulated || (*store)->simulated(), {}}, *courses, *step, *columns));
+  samples::QualityLog quality;
+  note_unreadable(**store, answers, quality);
+  return json(views::gpu_series_json({*window, answers.simulated || (*store)->simulated(), quality.entries()}, *courses, *step, *columns));
 }
 
 ServerResponse Routes::search(const ServerRequest& request, const RouteSettings& settings, const Caller& caller) {
@@ -110,7 +115,9 @@ ServerResponse Routes::search(const ServerRequest& request, const RouteSettings&
   if (!matches.ok()) return failed(matches.error());
   std::vector<std::array<std::string, 3>> rows;
   for (const Match& match : *matches) rows.push_back({match.kind, match.name, match.detail});
-  return json(views::search_json({*window, answers.simulated || (*store)->simulated(), {}}, rows));
+  samples::QualityLog quality;
+  note_unreadable(**store, answers, quality);
+  return json(views::search_json({*window, answers.simulated || (*store)->simulated(), quality.entries()}, rows));
 }
 
 }  // namespace flopsight::app

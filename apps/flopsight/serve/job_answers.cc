@@ -24,8 +24,8 @@ using store::JobId;
 
 bool is_same_job(const samples::Holder& a, const samples::Holder& b) { return a.job == b.job && a.name_space == b.name_space; }
 
-base::Error missing(const std::string& id) {
-  return {base::ErrorCode::kNotFound, "no job with the id " + base::printable(id, 60)};
+base::Error missing(const store::Reader& reader, const AnswerSettings& settings, const std::string& id) {
+  return not_found(reader, settings, "no job with the id " + base::printable(id, 60));
 }
 
 base::Error several(const std::string& id) {
@@ -229,6 +229,13 @@ double lost_seconds(const Gathered& gathered) {
 
 }  // namespace
 
+base::Error not_found(const store::Reader& reader, const AnswerSettings& settings, std::string what) {
+  samples::QualityLog quality;
+  note_unreadable(reader, settings, quality);
+  for (const samples::QualityEntry& entry : quality.entries()) what += "; not readable: " + entry.where;
+  return {base::ErrorCode::kNotFound, std::move(what)};
+}
+
 samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const AnswerSettings& settings) {
   if (settings.grouping == nullptr) return holder;
   return settings.grouping->group_of(holder, jobs != nullptr ? jobs->owner_of() : jobs::Grouping::OwnerOf());
@@ -264,7 +271,7 @@ Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const A
   const auto exact = reader.find_job(id);
   if (exact.ok()) {
     std::copy_if(exact->begin(), exact->end(), std::back_inserter(found.jobs), [&](JobId job) { return caller.sees(reader.holder(job)); });
-    if (found.jobs.empty()) return missing(id);
+    if (found.jobs.empty()) return missing(reader, settings, id);
     found.holder = reader.holder(found.jobs.front());
     found.id = jobs::job_text(found.holder);
     return found;
@@ -285,7 +292,7 @@ Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const A
     found.holder = group;
     found.jobs.push_back(member.job);
   }
-  if (found.jobs.empty()) return missing(id);
+  if (found.jobs.empty()) return missing(reader, settings, id);
   found.id = jobs::job_text(found.holder);
   return found;
 }
@@ -293,10 +300,11 @@ Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const A
 namespace {
 
 // A job of the scheduler alone: it held GPUs of which there is not one sample.
-Result<Gathered> gather_told(const ToldTime& told, const std::string& id, const Caller& caller) {
+Result<Gathered> gather_told(const store::Reader& reader, const AnswerSettings& settings, const ToldTime& told, const std::string& id,
+                             const Caller& caller) {
   const auto holder = jobs::parse_job_text(id);
   const JobService::Held* held = holder ? told.of(*holder) : nullptr;
-  if (held == nullptr || !caller.sees(held->holder)) return missing(id);
+  if (held == nullptr || !caller.sees(held->holder)) return missing(reader, settings, id);
   Gathered gathered;
   gathered.cells.id = jobs::job_text(held->holder);
   gathered.cells.holder = held->holder;
@@ -305,7 +313,7 @@ Result<Gathered> gather_told(const ToldTime& told, const std::string& id, const 
   return gathered;
 }
 
-Result<Gathered> gather_found(store::Reader& reader, const FoundJob& found, units::Window window) {
+Result<Gathered> gather_found(store::Reader& reader, const AnswerSettings& settings, const FoundJob& found, units::Window window) {
   Gathered gathered;
   JobCells& cells = gathered.cells;
   cells.id = found.id;
@@ -319,7 +327,7 @@ Result<Gathered> gather_found(store::Reader& reader, const FoundJob& found, unit
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobTotal> totals, reader.job_totals(window, job));
     for (const store::JobTotal& total : totals) add_total(reader, total, cells);
   }
-  if (gathered.members.empty()) return missing(found.id);
+  if (gathered.members.empty()) return missing(reader, settings, found.id);
   store::make_distinct(cells.gpus);
   reader.make_whole(cells.gpus);
   return gathered;
@@ -337,7 +345,7 @@ Result<JobAnswer> answer_known_job(store::Reader& reader, JobService* jobs, cons
   }
   const auto found = find_known_job(reader, jobs, settings, id, window, caller);
   if (!found.ok() && found.error().code != base::ErrorCode::kNotFound) return found.error();
-  auto gathered = found.ok() ? gather_found(reader, *found, window) : gather_told(told, id, caller);
+  auto gathered = found.ok() ? gather_found(reader, settings, *found, window) : gather_told(reader, settings, told, id, caller);
   if (!gathered.ok()) return gathered.error();
   FLOPSIGHT_ASSIGN_OR_RETURN(JobAnswer answer, finish(q, *gathered, told.of(gathered->cells.holder)));
   if (jobs != nullptr && found.ok()) FLOPSIGHT_RETURN_IF_ERROR(check_log_zones(reader, *jobs, found->jobs, answer, quality));
@@ -355,7 +363,7 @@ Result<units::Window> life_of_job(store::Reader& reader, JobService* jobs, const
   }
   const auto found = find_known_job(reader, jobs, settings, id, ever, caller);
   if (!found.ok() && found.error().code != base::ErrorCode::kNotFound) return found.error();
-  auto gathered = found.ok() ? gather_found(reader, *found, ever) : gather_told(told, id, caller);
+  auto gathered = found.ok() ? gather_found(reader, settings, *found, ever) : gather_told(reader, settings, told, id, caller);
   if (!gathered.ok()) return gathered.error();
   JobCells& cells = gathered->cells;
   if (const JobService::Held* held = told.of(cells.holder)) widen(cells, {held->first, held->last}, false);

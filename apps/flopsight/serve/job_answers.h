@@ -14,6 +14,9 @@
 
 namespace flopsight::app {
 
+// kNotFound, with what could not be read, where it may have been.
+base::Error not_found(const store::Reader& reader, const AnswerSettings& settings, std::string what);
+
 // The job that a holder is shown as: itself, or the group that it is a member of.
 samples::Holder group_of(const samples::Holder& holder, JobService* jobs, const AnswerSettings& settings);
 

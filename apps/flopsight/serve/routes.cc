@@ -299,8 +299,10 @@ ServerResponse Routes::mfu(const ServerRequest& request, const RouteSettings& se
   *window = (*store)->answered(*window);
   const auto answer = answer_mfu(**store, jobs_, answers, *window, caller);
   if (!answer.ok()) return failed(answer.error());
-  return json(views::mfu_json({*window, answers.simulated || (*store)->simulated(), {}}, answer->comparison, answer->jobs_without_mfu,
-                              answer->jobs_without_ofu));
+  samples::QualityLog quality;
+  note_unreadable(**store, answers, quality);
+  return json(views::mfu_json({*window, answers.simulated || (*store)->simulated(), quality.entries()}, answer->comparison,
+                              answer->jobs_without_mfu, answer->jobs_without_ofu));
 }
 
 // /api/v1/jobs/ID, /ID/series, /ID/gpus, /ID/phases, /ID/advice
@@ -331,6 +333,8 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     if (!found.ok()) return failed(found.error());
     const auto series = answer_series(**store, &jobs_, *found, *window, *step);
     head.simulated = head.simulated || (*store)->simulated();
+    note_unreadable(**store, answers, quality);
+    head.quality = quality.entries();
     return series.ok() ? json(views::series_json(head, found->id, *series)) : failed(series.error());
   }
   if (part == "/phases") return phases(id, *window, settings, caller);
@@ -348,6 +352,7 @@ ServerResponse Routes::job(const ServerRequest& request, const RouteSettings& se
     auto rows = answer_job_gpus(**store, answers, *found, *window, quality);
     if (!rows.ok()) return failed(rows.error());
     const auto next = cut_page(*rows, *cursor, *limit);
+    note_unreadable(**store, answers, quality);
     head.simulated = head.simulated || (*store)->simulated();
     head.quality = quality.entries();
     return json(views::gpus_json(head, found->id, *rows, next));

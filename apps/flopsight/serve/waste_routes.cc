@@ -48,8 +48,13 @@ net::ServerResponse Routes::waste(const net::ServerRequest& request, const Route
   auto store = ingest_.reader(now_());
   if (!store.ok()) return failed(store.error());
   *window = (*store)->answered(*window);
-  const auto account = answer_waste(**store, answers, *window, *by, is_message ? std::nullopt : std::optional(*top), caller, &jobs_, quality);
+  auto account = answer_waste(**store, answers, *window, *by, is_message ? std::nullopt : std::optional(*top), caller, &jobs_, quality);
   if (!account.ok()) return failed(account.error());
+  if (format != "json") {  // which has a place of its own for it
+    for (const samples::QualityEntry& entry : quality.entries()) {
+      if (entry.code == samples::kNotReadable) account->assumptions.push_back("not readable, and missing here: " + entry.where);
+    }
+  }
   if (format == "markdown") return text(views::waste_markdown(*account), "text/markdown; charset=utf-8");
   if (format == "html") return text(views::waste_html(*account), "text/html; charset=utf-8");
   if (format == "csv") return text(views::waste_csv(*account), "text/csv; charset=utf-8");
@@ -76,8 +81,10 @@ net::ServerResponse Routes::phases(const std::string& id, units::Window window, 
   if (!found.ok()) return failed(found.error());
   const auto answer = answer_phases(**store, &jobs_, *found, window, *slot);
   if (!answer.ok()) return failed(answer.error());
-  return json(views::phases_json({window, answers.simulated || (*store)->simulated(), {}}, found->id, answer->slot, answer->phases,
-                                 answer->goodput, answer->precision_switches));
+  samples::QualityLog quality;
+  note_unreadable(**store, answers, quality);
+  return json(views::phases_json({window, answers.simulated || (*store)->simulated(), quality.entries()}, found->id, answer->slot,
+                                 answer->phases, answer->goodput, answer->precision_switches));
 }
 
 net::ServerResponse Routes::advice(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller) {
