@@ -26,6 +26,12 @@ base::Status Parameters::only(std::initializer_list<std::string_view> known) con
 base::Result<units::Window> Parameters::window() const {
   units::Window window;
   window.end = now_;
+  // One of them would have no effect, and nobody be told which.
+  for (const std::string_view other : {"start", "end"}) {
+    if (const auto since = request_.query_value("since"); since && request_.query_value(other)) {
+      return wrong_parameter("since", *since, "start and end, or since, and not since with " + std::string(other));
+    }
+  }
   if (const auto text = request_.query_value("end")) {
     const auto end = units::parse_instant(*text);
     if (!end) return wrong_parameter("end", *text, "RFC 3339 with an offset, or Unix seconds");

@@ -150,6 +150,10 @@ TEST_F(Routed, every_wrong_parameter_is_one_line) {
     EXPECT_THAT(error(path, {{"start", "1795950001"}, {"end", "1795950000"}}), HasSubstr("400 end is not after start")) << path;
     EXPECT_THAT(error(path, {{"end", "1e300"}}), HasSubstr("400 ")) << path;
     EXPECT_THAT(error(path, {{"since", "30000000h"}}), HasSubstr("4")) << path;
+    EXPECT_EQ(error(path, {{"since", "1h"}, {"start", "1767225600"}}),
+              "400 since: found \"1h\", expected start and end, or since, and not since with start") << path;
+    EXPECT_EQ(error(path, {{"end", "1767225600"}, {"since", "1h"}}),
+              "400 since: found \"1h\", expected start and end, or since, and not since with end") << path;
     EXPECT_THAT(error(path, {{"sinse", "1h"}}), HasSubstr("400 parameter: found \"sinse\"")) << path;
     EXPECT_THAT(error(path, {{"", ""}}), HasSubstr("400 parameter")) << path;
   }
