@@ -72,7 +72,8 @@ base::Result<units::Window> window_of(const ImportArguments& a, const ImportFile
   units::Window window;
   if (has_files) {
     window = files.window();
-    window.end.unix_milliseconds += 2 * slot;  // the last sample holds for a step
+    // The slot of the last sample is closed, and none after it, however far that sample would hold: a file that goes on begins there.
+    window.end.unix_milliseconds += slot - 1;
   } else {
     window.end = now;
   }

@@ -62,7 +62,7 @@ TEST(Import, a_file_becomes_the_hours_that_a_report_of_it_has) {
   const Answer answer = import_file(store, file);
   EXPECT_EQ(answer.exit_code, 0) << answer.err;
   EXPECT_EQ(answer.err, "");
-  EXPECT_THAT(answer.out, HasSubstr("imported 840 samples of 2 GPUs, 91 minutes from "));
+  EXPECT_THAT(answer.out, HasSubstr("imported 840 samples of 2 GPUs, 90 minutes from "));
   EXPECT_THAT(answer.out, HasSubstr("0 already there\n"));
   const ByJob totals = totals_of(store);
   ASSERT_EQ(totals.size(), 2U);
@@ -94,6 +94,28 @@ TEST(Import, windows_that_follow_each_other_make_what_one_makes) {
     const Answer answer = import_file(folder.path() + "/parts", file, {"--start", start, "--end", end});
     EXPECT_EQ(answer.exit_code, 0) << answer.err << answer.out;
   }
+  EXPECT_EQ(totals_of(folder.path() + "/parts"), totals_of(folder.path() + "/whole"));
+}
+
+// Every 15 s from five seconds past the minute on, so that the last sample of an hour holds into the next.
+std::string hour_of_samples(int hour) {
+  std::string text;
+  for (int i = hour * 240; i < (hour + 1) * 240; ++i) {
+    const std::string labels = h100("GPU-a", "n1", "0", "exported_pod=\"train-a\"");
+    const std::string time = std::to_string(kStartMilliseconds + 5'000 + i * 15'000);
+    text += std::string(kTensor) + "{" + labels + "} 0.5 " + time + "\n" + std::string(kClock) + "{" + labels + "} 1500 " + time + "\n";
+  }
+  return text;
+}
+
+TEST(Import, files_that_follow_each_other_make_what_one_makes) {
+  const TempFolder folder;
+  const std::string first = folder.write("1.prom", hour_of_samples(0)), second = folder.write("2.prom", hour_of_samples(1));
+  EXPECT_EQ(run_program({"import", "--store", folder.path() + "/whole", "--file", first, second}).exit_code, 0);
+  EXPECT_THAT(import_file(folder.path() + "/parts", first).out, HasSubstr("imported 480 samples of 1 GPUs, 59.9 minutes from 2026-11-29T10:00:05Z to 2026-11-29T11:00:00Z"));
+  EXPECT_EQ(totals_of(folder.path() + "/parts").at("train-a").allocated, 3'595'000'000);
+  EXPECT_THAT(import_file(folder.path() + "/parts", second).out, HasSubstr("imported 480 samples of 1 GPUs, 59.9 minutes from 2026-11-29T11:00:05Z to 2026-11-29T12:00:00Z; 0 already there\n"));
+  EXPECT_EQ(totals_of(folder.path() + "/parts").at("train-a").allocated, 7'195'000'000);
   EXPECT_EQ(totals_of(folder.path() + "/parts"), totals_of(folder.path() + "/whole"));
 }
 
