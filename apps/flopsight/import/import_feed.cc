@@ -51,6 +51,7 @@ wire::RemoteWriteSeriesOut message_series(const FeedSeries& series) {
 
 ImportFeed::ImportFeed(Ingest& ingest, const jobs::LabelRules& rules, units::Seconds slot, units::Instant now)
     : ingest_(ingest), rules_(rules), slot_milliseconds_(static_cast<std::int64_t>(slot.value * 1000)), now_(now) {
+  was_simulated_ = ingest_.store()->simulated();
   const auto records = ingest_.store()->gpus();
   if (!records.ok()) return;
   for (const store::GpuRecord& record : *records) {
@@ -68,6 +69,15 @@ bool ImportFeed::wants(std::string_view metric) {
 }
 
 std::span<const wire::ApiPoint> ImportFeed::not_closed_yet(const FeedSeries& series) {
+  if (live::metric_use(name_of(series)).simulated) {
+    // Of no GPU; that some of the store is simulated is said once for all of it.
+    if (!was_simulated_ || !known_window_) return series.points;
+    const auto open = std::partition_point(series.points.begin(), series.points.end(), [&](const wire::ApiPoint& point) {
+      return point.unix_milliseconds < known_window_->end.unix_milliseconds;
+    });
+    own_.already += static_cast<std::uint64_t>(open - series.points.begin());
+    return {open, series.points.end()};
+  }
   const std::string key = key_of(rules_, series);
   if (!key.empty()) gpus_.insert(key);
   const auto known = key.empty() ? known_.end() : known_.find(key);

@@ -67,6 +67,7 @@ class ImportFeed {
   units::Instant now_;
   std::unordered_map<std::string, Known> known_;
   std::optional<units::Window> known_window_;
+  bool was_simulated_ = false;  // before this import
   std::unordered_map<std::string, bool> wanted_;
   std::set<std::string> gpus_;
   std::uint64_t unclosed_ = 0;  // samples since the last flush

@@ -119,6 +119,22 @@ TEST(Import, files_that_follow_each_other_make_what_one_makes) {
   EXPECT_EQ(totals_of(folder.path() + "/parts"), totals_of(folder.path() + "/whole"));
 }
 
+TEST(Import, that_a_fleet_is_simulated_is_there_already_when_it_comes_again) {
+  const TempFolder folder;
+  const std::string store = folder.path() + "/store";
+  const std::string mark = "flopsight_simulated 1 ";
+  const std::string file = folder.write("a.prom", gpu_series("GPU-a", "train-a", 3600) + mark + std::to_string(kStartMilliseconds) + "\n");
+  EXPECT_THAT(import_file(store, file).out, HasSubstr("imported 481 samples of 1 GPUs"));
+  const Answer again = import_file(store, file);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("imported 0 samples of 1 GPUs"));
+  EXPECT_THAT(again.out, HasSubstr("481 already there\n"));
+  // In a store of real GPUs it is news.
+  const std::string real = folder.path() + "/real";
+  EXPECT_EQ(import_file(real, folder.write("b.prom", gpu_series("GPU-a", "train-a", 3600))).exit_code, 0);
+  EXPECT_THAT(import_file(real, file).out, HasSubstr("imported 1 samples of 1 GPUs"));
+}
+
 TEST(Import, files_in_any_order_of_time_are_put_in_order) {
   const TempFolder folder;
   const std::string labels = h100("GPU-a", "n1", "0", "exported_pod=\"train-a\"");
