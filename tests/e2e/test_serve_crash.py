@@ -276,6 +276,8 @@ class Damage(unittest.TestCase):
             self.assertEqual([one["code"] for one in json.loads(body)["quality"] if one["code"] == "kept_not_readable"], ["kept_not_readable"], (path, body[:2000]))
             for form in ("markdown", "html") if path.endswith("waste") else ():
                 self.assertRegex(self.service.ask(path, end=str(LOAD_END), format=form)[1], r"not readable.*block \d+")
+            if path.endswith("waste"):
+                self.assertRegex(self.service.ask(path, end=str(LOAD_END), format="message", user="nobody")[1], "no job of that user .*not readable: block")
             self.assertEqual(self.service.stop(), 0, self.service.log())
         self.service.start()
         self.still_works()

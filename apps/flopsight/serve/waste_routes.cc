@@ -50,19 +50,21 @@ net::ServerResponse Routes::waste(const net::ServerRequest& request, const Route
   *window = (*store)->answered(*window);
   auto account = answer_waste(**store, answers, *window, *by, is_message ? std::nullopt : std::optional(*top), caller, &jobs_, quality);
   if (!account.ok()) return failed(account.error());
-  if (format != "json") {  // which has a place of its own for it
-    for (const samples::QualityEntry& entry : quality.entries()) {
-      if (entry.code == samples::kNotReadable) account->assumptions.push_back("not readable, and missing here: " + entry.where);
-    }
+  std::string unread;  // of which JSON has a place of its own, and a table none
+  for (const samples::QualityEntry& entry : quality.entries()) {
+    if (entry.code == samples::kNotReadable) unread = "not readable, and missing here: " + entry.where;
   }
+  if (format != "json" && !unread.empty()) account->assumptions.push_back(unread);
   if (format == "markdown") return text(views::waste_markdown(*account), "text/markdown; charset=utf-8");
   if (format == "html") return text(views::waste_html(*account), "text/html; charset=utf-8");
   if (format == "csv") return text(views::waste_csv(*account), "text/csv; charset=utf-8");
   if (!is_message) return json(views::waste_json(*account, {*window, account->simulated, quality.entries()}));
   for (views::UserMessage& message : views::waste_messages(*account, *top)) {
-    if (message.user == *user) return text(std::move(message.text), "text/plain; charset=utf-8");
+    if (message.user != *user) continue;
+    if (!unread.empty()) message.text += unread + "\n";
+    return text(std::move(message.text), "text/plain; charset=utf-8");
   }
-  return failed(404, "no job of that user in the window");
+  return failed(not_found(**store, answers, "no job of that user in the window"));
 }
 
 net::ServerResponse Routes::phases(const std::string& id, units::Window window, const RouteSettings& settings, const Caller& caller) {
