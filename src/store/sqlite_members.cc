@@ -1,6 +1,5 @@
 // Who had which GPUs: members of a window, out of spans.
 #include <algorithm>
-#include <future>
 #include <map>
 
 #include "base/text.h"
@@ -56,20 +55,15 @@ base::Result<std::vector<JobId>> SqliteStore::find_job(std::string_view text) {
   return by_name;
 }
 
-base::Result<Reader::SumsAndMembers> SqliteStore::job_sums_and_members(units::Window window) {
-  // Of a day of 50,000 jobs each takes as long as the other. What a flush has not written yet, only this connection sees.
-  if (flushing_) return Reader::job_sums_and_members(window);
+std::function<base::Result<std::vector<Member>>()> SqliteStore::members_beside(units::Window window) {
+  // What a flush has not written yet, only its connection sees.
+  if (flushing_) return {};
   if (!beside_) {
-    FLOPSIGHT_ASSIGN_OR_RETURN(Database opened, Database::open(path_, Database::Mode::kReadOnly));
-    FLOPSIGHT_RETURN_IF_ERROR(opened.execute("PRAGMA cache_size = -500; PRAGMA mmap_size = 0;"));
-    beside_ = std::move(opened);
+    auto opened = Database::open(path_, Database::Mode::kReadOnly);
+    if (!opened.ok() || !opened->execute("PRAGMA cache_size = -500; PRAGMA mmap_size = 0;").ok()) return {};
+    beside_ = std::move(opened).value();
   }
-  auto members = std::async(std::launch::async, [&] { return members_in(*beside_, window, std::nullopt); });
-  auto sums = sums_of(window, std::nullopt);
-  SumsAndMembers out;
-  FLOPSIGHT_ASSIGN_OR_RETURN(out.members, members.get());
-  FLOPSIGHT_ASSIGN_OR_RETURN(out.sums, std::move(sums));
-  return out;
+  return [this, window] { return members_in(*beside_, window, std::nullopt); };
 }
 
 base::Result<std::vector<Member>> SqliteStore::members_in(Database& database, units::Window window, std::optional<JobId> job) const {

@@ -90,7 +90,7 @@ class SqliteStore : public Store {
   base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) override {
     return members_in(database_, window, job);
   }
-  base::Result<SumsAndMembers> job_sums_and_members(units::Window window) override;
+  std::function<base::Result<std::vector<Member>>()> members_beside(units::Window window) override;
   void make_whole(std::vector<GpuId>& gpus) const override;
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobTotal>> job_sums(units::Window window) override { return sums_of(window, std::nullopt); }

@@ -137,16 +137,10 @@ class Reader {
   virtual base::Result<std::vector<GpuRecord>> find_gpus(const GpuLookup& lookup, units::Window window);
   // Ascending by job; of one job when given, also when it had nothing in the window.
   virtual base::Result<std::vector<Member>> members(units::Window window, std::optional<JobId> job) = 0;
-  // job_sums() and members() of all, which a store may read at the same time.
-  struct SumsAndMembers {
-    std::vector<JobTotal> sums;
-    std::vector<Member> members;
-  };
-  virtual base::Result<SumsAndMembers> job_sums_and_members(units::Window window) {
-    SumsAndMembers out;
-    FLOPSIGHT_ASSIGN_OR_RETURN(out.sums, job_sums(window));
-    FLOPSIGHT_ASSIGN_OR_RETURN(out.members, members(window, std::nullopt));
-    return out;
+  // members() of all, for another thread to call once while this reader answers job_sums(); empty where that cannot be.
+  virtual std::function<base::Result<std::vector<Member>>()> members_beside(units::Window window) {
+    static_cast<void>(window);
+    return {};
   }
   // For counting: instances of one GPU become one number, which is the whole GPU's where that has one. Distinct and ascending before and after.
   virtual void make_whole(std::vector<GpuId>& gpus) const = 0;

@@ -200,12 +200,15 @@ std::uint32_t Ingest::needed_segment() const {
 // What came last is in cells now, and with the flush that made them the log was begun anew: where nothing more comes, no other flush lets go of it.
 base::Status Ingest::let_go_of_log() {
   store::Store::Checkpoint checkpoint;
+  bool is_simulated = false;  // and the store does not know it
   {
     const std::scoped_lock guard(fleet_mutex_);
     checkpoint.log_segment = needed_segment();
+    is_simulated = fleet_->simulated() && !store_->simulated();
   }
-  if (checkpoint.log_segment <= log_->first_segment()) return {};
+  if (checkpoint.log_segment <= log_->first_segment() && !is_simulated) return {};
   FLOPSIGHT_RETURN_IF_ERROR(store_->begin());
+  if (is_simulated) store_->mark_simulated();
   FLOPSIGHT_RETURN_IF_ERROR(store_->commit(checkpoint));
   return log_->drop_before(checkpoint.log_segment);
 }

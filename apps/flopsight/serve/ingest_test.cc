@@ -294,6 +294,11 @@ TEST_F(Ingested, of_what_is_in_cells_the_log_keeps_nothing_though_nothing_more_c
   open();  // and nothing of it is missed
   EXPECT_EQ(ingest_->take_notes(), std::vector<std::string>());
   EXPECT_EQ(totals(), before);
+  // Nor that something does not exist, which says nothing of any GPU's time.
+  ASSERT_EQ(write(Message().add("flopsight_simulated", {}, 1, 600)).status, 204);
+  flush();
+  open();
+  EXPECT_TRUE(ingest_->health().simulated);
 }
 
 TEST_F(Ingested, a_disk_below_its_reserve_is_503_and_reading_goes_on) {
