@@ -101,7 +101,7 @@ class EngineStore : public store::Store {
   base::Result<bool> maintain(units::Instant now, const store::Retention& retention) override;
   base::Result<store::StoreSize> size() override { return local_.store->size(); }
   std::vector<std::string> take_notes() override;
-  Unreadable unreadable() const override { return local_.store->unreadable(); }
+  samples::QualityLog unreadable() const override { return local_.store->unreadable(); }
 
  private:
   using JobKey = std::pair<store::JobId, store::ModelId>;

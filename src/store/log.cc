@@ -100,6 +100,15 @@ Scan scan_segment(std::string_view bytes, const std::function<void(const LogReco
   return scan;
 }
 
+// Whether a whole record lies anywhere behind `at`: then what stands there was no record that a crash cut.
+bool has_record_after(std::string_view bytes, std::size_t at) {
+  for (std::size_t i = at + 1; i + kHeadBytes <= bytes.size(); ++i) {
+    // Cheap before the checksum: kind, and the zeros after it.
+    if (bytes[i + 8] >= 1 && bytes[i + 8] <= 3 && get(bytes, i + 9, 3) == 0 && record_at(bytes, i).ok()) return true;
+  }
+  return false;
+}
+
 std::string name_of(std::uint32_t segment) {
   std::string digits = std::to_string(segment);
   return std::string(10 - digits.size(), '0') + digits + ".log";
@@ -142,19 +151,6 @@ base::Result<std::unique_ptr<Log>> Log::open(Disk& disk, const std::string& fold
   if (const base::Status started = log->start_segment(); !started.ok() && started.error().code != base::ErrorCode::kLimit) return started.error();
   return log;
 }
-
-namespace {
-
-// Whether a whole record lies anywhere behind `at`: then what stands there was no record that a crash cut.
-bool has_record_after(std::string_view bytes, std::size_t at) {
-  for (std::size_t i = at + 1; i + kHeadBytes <= bytes.size(); ++i) {
-    // Cheap before the checksum: kind, and the zeros after it.
-    if (bytes[i + 8] >= 1 && bytes[i + 8] <= 3 && get(bytes, i + 9, 3) == 0 && record_at(bytes, i).ok()) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 // Of the segment that a crash may have left only what can be read counts. Damage with records behind it stays within its length, which the next
 // segment tells: it is said at every start for as long as it is read.

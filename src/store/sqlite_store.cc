@@ -60,10 +60,8 @@ void SqliteStore::note(std::string line) {
   if (notes_.size() < kNotesMax) notes_.push_back(std::move(line));
 }
 
-void SqliteStore::miss(std::string place, std::string line) {
-  constexpr std::size_t kPlacesMax = 3;
-  ++unreadable_.count;
-  if (unreadable_.places.size() < kPlacesMax) unreadable_.places.push_back(std::move(place));
+void SqliteStore::miss(std::string_view place, std::string line) {
+  unreadable_.add(samples::kNotReadable, place);
   note(std::move(line));
 }
 

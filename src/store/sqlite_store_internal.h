@@ -61,7 +61,7 @@ class SqliteStore : public Store {
   SqliteStore(Database database, std::string path, SqliteStoreOptions options);
   base::Status load();
   void note(std::string line);
-  void miss(std::string place, std::string line);  // noted, and counted as unreadable()
+  void miss(std::string_view place, std::string line);  // noted, and counted as unreadable()
   Database& database() { return database_; }
 
   GpuId gpu(const samples::GpuIdentity& identity) override;
@@ -109,7 +109,7 @@ class SqliteStore : public Store {
   base::Result<bool> maintain(units::Instant now, const Retention& retention) override;
   base::Result<StoreSize> size() override;
   std::vector<std::string> take_notes() override;
-  Unreadable unreadable() const override { return unreadable_; }
+  samples::QualityLog unreadable() const override { return unreadable_; }
 
  private:
   // Names stay in the file: of a million GPUs they are most of what there is.
@@ -225,7 +225,7 @@ class SqliteStore : public Store {
   bool said_too_large_ = false;
   std::uint64_t names_version_ = next_version();
   std::vector<std::string> notes_;
-  Unreadable unreadable_;
+  samples::QualityLog unreadable_;
   std::set<std::int64_t> unreadable_blocks_;  // which questions have met, so many at most
   static constexpr std::size_t kUnreadableBlocksMax = 10'000;
 

@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "rollups/cell.h"
 #include "samples/gpu.h"
+#include "samples/quality.h"
 #include "store/block.h"
 #include "units/time.h"
 
@@ -158,12 +159,8 @@ class Reader {
   }
   // Something in it does not exist.
   virtual bool simulated() const = 0;
-  // What was kept, cannot be read and is missing from answers, as far as questions have met it.
-  struct Unreadable {
-    std::uint64_t count = 0;
-    std::vector<std::string> places;  // the first three
-  };
-  virtual Unreadable unreadable() const { return {}; }
+  // What was kept, cannot be read and is missing from answers, as far as questions have met it: samples::kNotReadable.
+  virtual samples::QualityLog unreadable() const { return {}; }
   // While it is the same, from whichever reader of this process, each job's number that was named is that of the same holder. Nothing: numbers
   // are good for one question.
   virtual std::optional<std::uint64_t> names_version() const { return std::nullopt; }

@@ -302,15 +302,18 @@ class Damage(unittest.TestCase):
             self.assertEqual(self.service.ask("/healthz")[0], 200)
             self.still_works()
 
-    def test_damage_at_the_end_of_the_log_is_told_and_what_is_before_it_is_read(self):
-        # Slots that are not closed before the kill, however slow the disk: the log is all that has them.
+    def log_of_a_killed_service(self) -> str:
+        """Its largest segment. Slots are not closed before the kill, however slow the disk: the log is all that has them."""
         self.service.close()
         self.service = Service("--rollup-slot", "10m", "--rollup-late", "120s")
         self.addCleanup(self.service.close)
         code, _, err = load(self.service.url, *self.FLEET)
         self.assertEqual((code, err), (0, ""))
         self.service.kill()
-        path = max(glob.glob(os.path.join(self.service.store, "log", "*.log")), key=os.path.getsize)
+        return max(glob.glob(os.path.join(self.service.store, "log", "*.log")), key=os.path.getsize)
+
+    def test_damage_at_the_end_of_the_log_is_told_and_what_is_before_it_is_read(self):
+        path = self.log_of_a_killed_service()
         self.overwrite(path, os.path.getsize(path) * 2 // 3, b"\xff" * 16)
         self.service.start()
         self.service.wait_for_log(r"\.log: byte \d+: .*; \d+ bytes from there on (are lost|cannot be read)")
@@ -318,13 +321,7 @@ class Damage(unittest.TestCase):
         self.still_works()
 
     def test_damage_within_the_log_is_told_and_the_rest_is_read(self):
-        self.service.close()
-        self.service = Service("--rollup-slot", "10m", "--rollup-late", "120s")
-        self.addCleanup(self.service.close)
-        code, _, err = load(self.service.url, *self.FLEET)
-        self.assertEqual((code, err), (0, ""))
-        self.service.kill()
-        path = max(glob.glob(os.path.join(self.service.store, "log", "*.log")), key=os.path.getsize)
+        path = self.log_of_a_killed_service()
         # In the middle of a record, with whole ones after it.
         self.overwrite(path, os.path.getsize(path) // 3, b"\xff" * 16)
         self.service.start()

@@ -209,9 +209,7 @@ std::vector<std::string> store_assumptions(const Caller& caller) {
 
 void note_unreadable(const store::Reader& store, const AnswerSettings& settings, samples::QualityLog& quality) {
   quality.merge(settings.log_unreadable);
-  const store::Reader::Unreadable unreadable = store.unreadable();
-  for (const std::string& place : unreadable.places) quality.add(samples::kNotReadable, place);
-  if (!unreadable.places.empty()) quality.add(samples::kNotReadable, unreadable.places.back(), unreadable.count - unreadable.places.size());
+  quality.merge(store.unreadable());
 }
 
 base::Result<analysis::Report> answer_fleet(store::Reader& store, const AnswerSettings& settings, units::Window window,

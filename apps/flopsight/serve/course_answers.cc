@@ -149,7 +149,7 @@ Result<std::vector<store::GpuCell>> cells_of(store::Reader& reader, const Answer
   Visible visible(reader, caller);
   std::erase_if(cells, [&](const store::GpuCell& cell) { return !visible(cell.job); });
   // A host that there is has what cannot be read; who sees only some of the jobs is not told whether there is one.
-  const bool may_be_unreadable = !records.empty() && reader.unreadable().count > 0 && caller.sees_all();
+  const bool may_be_unreadable = !records.empty() && reader.unreadable().count(samples::kNotReadable) > 0 && caller.sees_all();
   if (cells.empty() && !may_be_unreadable) {
     const std::string what = of.host.empty() ? "GPU with the UUID " + base::printable(of.uuid, 60) : "host " + base::printable(of.host, 60);
     return not_found(reader, settings, "no " + what + " in this window");

@@ -216,7 +216,7 @@ base::Status Ingest::let_go_of_log() {
 void Ingest::look_at_store() {
   if (const auto size = store_->size(); size.ok()) store_bytes_ = size->bytes;
   store_simulated_ = store_->simulated();
-  store_unreadable_ = store_->unreadable().count;
+  store_unreadable_ = store_->unreadable().count(samples::kNotReadable);
 }
 
 bool Ingest::maintain(units::Instant now) {
