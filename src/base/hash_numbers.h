@@ -1,8 +1,9 @@
 #pragma once
 // Numbers by the hash of a name (hash.h), in as little memory as lookups of a hundred million a minute allow: 16 bytes an entry, four fifths of them
 // used at most, where the usual tables of pairs take 40 to 80. Of the 128 bits 96 are kept: with ten million names two of them are alike at odds
-// below 1 in 10^14. Numbers are below 2^32 - 1. Nothing is taken out. Threads: values.
+// below 1 in 10^14. Numbers are below 2^32 - 1. Threads: values.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,6 +34,18 @@ class HashNumbers {
     if (!emplace(hash, number).second) entries_[place(hash)].number = number;
   }
   void clear() { *this = {}; }
+  // All at once: taking out single ones would leave holes that lookups have to pass.
+  template <typename IsGone>
+  void erase_numbers(const IsGone& is_gone) {
+    HashNumbers left;
+    left.entries_.resize(entries_.empty() ? 0 : static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.number != kNone && !is_gone(entry.number);
+    })) * 5 / 4 + 16);
+    for (const Entry& entry : entries_) {
+      if (entry.number != kNone && !is_gone(entry.number)) left.emplace({entry.low, entry.high}, entry.number);
+    }
+    *this = std::move(left);
+  }
 
   std::size_t size() const { return size_; }
   std::size_t memory_bytes() const { return entries_.capacity() * sizeof(Entry); }

@@ -1,6 +1,7 @@
 #include "jobs/holder_table.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/room.h"
 #include "jobs/label_rules.h"
@@ -25,17 +26,21 @@ bool fill_in(samples::Holder& known, const samples::Holder& other, std::uint64_t
   return true;
 }
 
-}  // namespace
-
-samples::HolderId HolderTable::intern(const samples::Holder& holder) {
+base::Hash128 hash_of(const samples::Holder& holder) {
   std::string key;
   for (const std::string* field :
        {&holder.job, &holder.name_space, &holder.container, &holder.user, &holder.team}) {
     key += *field;
     key += '\0';
   }
-  const base::Hash128 hash = base::hash128(key);
-  const auto fresh = static_cast<samples::HolderId>(holders_.size());
+  return base::hash128(key);
+}
+
+}  // namespace
+
+samples::HolderId HolderTable::intern(const samples::Holder& holder) {
+  const base::Hash128 hash = hash_of(holder);
+  const auto fresh = free_.empty() ? static_cast<samples::HolderId>(holders_.size()) : free_.back();
   if (const auto known = ids_.find(hash)) return *known;
   const auto [first, is_new_job] = first_of_job_.emplace(base::hash128(holder.job), fresh);
   if (!is_new_job) {
@@ -50,9 +55,47 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
     }
   }
   ids_.set(hash, fresh);
+  if (!free_.empty()) {
+    free_.pop_back();
+    holders_[fresh] = holder;
+    next_of_job_[fresh] = fresh;
+    return fresh;
+  }
   base::add_one(holders_) = holder;
   base::add_one(next_of_job_) = fresh;
   return fresh;
+}
+
+void HolderTable::keep_only(const std::vector<bool>& is_used) {
+  const auto is_kept = [&](samples::HolderId id) { return id < is_used.size() && is_used[id] && !holders_[id].unallocated(); };
+  // What was interned with fewer fields is found through its job's name again.
+  base::HashNumbers ids, first_of_job;
+  std::vector<samples::HolderId> next_of_job(next_of_job_.size());
+  std::iota(next_of_job.begin(), next_of_job.end(), samples::HolderId{0});
+  for (samples::HolderId id = 0; id < holders_.size(); ++id) {
+    if (!is_kept(id)) continue;
+    ids.emplace(hash_of(holders_[id]), id);
+    const base::Hash128 job = base::hash128(holders_[id].job);
+    if (first_of_job.find(job)) continue;
+    // Those of one name stay in the order in which they came.
+    samples::HolderId last = id;
+    for (samples::HolderId of = *first_of_job_.find(job);; of = next_of_job_[of]) {
+      if (is_kept(of)) {
+        if (!first_of_job.emplace(job, of).second) next_of_job[last] = of;
+        last = of;
+      }
+      if (next_of_job_[of] == of) break;
+    }
+  }
+  free_.clear();
+  for (samples::HolderId id = 0; id < holders_.size(); ++id) {
+    if (is_kept(id)) continue;
+    holders_[id] = {};
+    free_.push_back(id);
+  }
+  ids_ = std::move(ids);
+  first_of_job_ = std::move(first_of_job);
+  next_of_job_ = std::move(next_of_job);
 }
 
 void HolderTable::complete(samples::HolderId id, const samples::Holder& facts) {

@@ -17,13 +17,16 @@ namespace flopsight::jobs {
 
 class HolderTable {
  public:
-  // The id of an equal holder (all fields but the rule, of which the first is kept), of one with the same job that
+  // Of somebody. The id of an equal holder (all fields but the rule, of which the first is kept), of one with the same job that
   // contradicts no field (exporters differ in what they say of one job; missing fields are filled in), or a new one.
   samples::HolderId intern(const samples::Holder& holder);
   const samples::Holder& at(samples::HolderId id) const { return holders_[id]; }
-  std::size_t size() const { return holders_.size(); }
+  std::size_t size() const { return holders_.size(); }  // ids are below it
+  std::size_t count() const { return holders_.size() - free_.size(); }
   // What the holder lacks and `facts` have, of namespace, container, user and team.
   void complete(samples::HolderId id, const samples::Holder& facts);
+  // Forgets all others, and gives their ids to holders that come; until then those are of nobody. `is_used` is by id.
+  void keep_only(const std::vector<bool>& is_used);
   // Grows whenever a holder that there was has changed.
   std::uint64_t changes() const { return changes_; }
   // The same ids, each for what `change` makes of its holder: pods for the job that they are part of.
@@ -34,6 +37,7 @@ class HolderTable {
   base::HashNumbers ids_;           // by all fields
   base::HashNumbers first_of_job_;  // by the job's name
   std::vector<samples::HolderId> next_of_job_;  // of each; its own id where it is the last
+  std::vector<samples::HolderId> free_;
   std::uint64_t changes_ = 0;
 };
 

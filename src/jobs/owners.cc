@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 namespace flopsight::jobs {
 namespace {
@@ -123,13 +124,17 @@ OwnerTable::Pod* OwnerTable::pod(std::span<const LabelView> labels, Key& key) {
   const std::string_view name = own(labels, "pod");
   if (name.empty()) return nullptr;
   key = key_of(own(labels, "namespace"), name);
-  const auto at = pods_.find(key);
-  if (at != pods_.end()) return &at->second;
-  if (pods_.size() >= pods_max_) {
-    ++refused_total_;
-    return nullptr;
+  is_told_ = true;
+  auto at = pods_.find(key);
+  if (at == pods_.end()) {
+    if (pods_.size() >= pods_max_) {
+      ++refused_total_;
+      return nullptr;
+    }
+    at = pods_.emplace(key, Pod{}).first;
   }
-  return &pods_[key];
+  at->second.told_round = round_;
+  return &at->second;
 }
 
 bool OwnerTable::learn_labels(std::span<const LabelView> labels) {
@@ -193,16 +198,18 @@ bool OwnerTable::learn(std::string_view metric, std::span<const LabelView> label
     ++refused_total_;
     return false;
   }
-  return replace(table[key], std::move(owner));
+  Parent& parent = table[key];
+  parent.told_round = round_;
+  return replace(parent.owner, std::move(owner));
 }
 
-const Owner* OwnerTable::parent_of(const std::string& name_space, const Owner& owner) const {
+const OwnerTable::Parent* OwnerTable::parent_of(const std::string& name_space, const Owner& owner) const {
   const auto* table = owner.kind == "ReplicaSet" ? &replica_sets_
                       : owner.kind == "Job"      ? &batch_jobs_
                                                  : nullptr;
   if (table == nullptr) return nullptr;
   const auto at = table->find(key_of(name_space, owner.name));
-  if (at == table->end() || at->second.kind == "CronJob") return nullptr;
+  if (at == table->end() || at->second.owner.kind == "CronJob") return nullptr;
   return &at->second;
 }
 
@@ -215,9 +222,9 @@ std::optional<Owner> OwnerTable::owner_of(std::string_view name_space, std::stri
   const std::string in(name_space);
   // ReplicaSet and Job are one step each; more would be a loop.
   for (int step = 0; step < 4; ++step) {
-    const Owner* parent = parent_of(in, *owner);
+    const Parent* parent = parent_of(in, *owner);
     if (parent == nullptr) break;
-    owner = parent;
+    owner = &parent->owner;
   }
   const bool names_a_whole = !known.label.kind.empty() && known.label_rank < kOfBatchJobs;
   return is_made_by_operators(*owner) && names_a_whole ? known.label : *owner;
@@ -235,6 +242,45 @@ std::optional<units::Instant> OwnerTable::ended(std::string_view name_space,
                                                 std::string_view pod) const {
   const auto at = pods_.find(key_of(name_space, pod));
   return at == pods_.end() ? std::nullopt : at->second.end;
+}
+
+bool OwnerTable::is_old(std::uint8_t told_round) const {
+  return told_round != round_ && told_round != static_cast<std::uint8_t>(round_ - 1);
+}
+
+void OwnerTable::forget_untold(const std::function<bool(std::string_view, std::string_view)>& is_held) {
+  if (!is_told_) return;
+  std::set<const Parent*> needed;
+  for (auto at = pods_.begin(); at != pods_.end();) {
+    const std::string_view key = at->first;
+    const std::size_t zero = key.find('\0');
+    Pod& pod = at->second;
+    const bool is_over = is_old(pod.told_round);
+    if (is_over && !is_held(key.substr(0, zero), key.substr(zero + 1))) {
+      at = pods_.erase(at);
+      continue;
+    }
+    // Rounds are counted in a byte: what is kept stays old and does not become new again when they come round.
+    if (is_over) pod.told_round = static_cast<std::uint8_t>(round_ - 2);
+    const std::string name_space(key.substr(0, zero));
+    const Owner* owner = &pod.owner;
+    for (int step = 0; step < 4; ++step) {
+      const Parent* parent = parent_of(name_space, *owner);
+      if (parent == nullptr) break;
+      needed.insert(parent);
+      owner = &parent->owner;
+    }
+    ++at;
+  }
+  for (auto* table : {&replica_sets_, &batch_jobs_}) {
+    for (auto at = table->begin(); at != table->end();) {
+      const bool is_over = is_old(at->second.told_round);
+      if (is_over) at->second.told_round = static_cast<std::uint8_t>(round_ - 2);
+      at = is_over && !needed.contains(&at->second) ? table->erase(at) : std::next(at);
+    }
+  }
+  ++round_;
+  is_told_ = false;
 }
 
 std::vector<OwnerTable::Ended> OwnerTable::all_ended() const {

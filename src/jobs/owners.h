@@ -8,9 +8,10 @@
 // of for one job (StatefulSets of a LeaderWorkerSet, Jobs of a JobSet), a label that a training
 // operator put on it counts (kube_pod_labels). Its labels of user and team, by the names of the
 // rules, say whose it is. Names of metrics and labels: kube-state-metrics, docs/metrics/workload. Limit: `pods_max`; past it new pods are refused and counted, known ones
-// stay. Threads: one at a time.
+// stay, and forget_untold() lets go of what is over. Threads: one at a time.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -58,6 +59,10 @@ class OwnerTable {
   };
   std::vector<Ended> all_ended() const;
 
+  // Forgets pods of which nothing was told since the call before the last one, but not such as `is_held` names (namespace, pod): a label may linger on a
+  // GPU for long after its pod. Nothing while nothing at all is told. Owners stay for as long as their pods.
+  void forget_untold(const std::function<bool(std::string_view, std::string_view)>& is_held);
+
   std::size_t pod_count() const { return pods_.size(); }
   std::uint64_t refused_total() const { return refused_total_; }
 
@@ -70,19 +75,27 @@ class OwnerTable {
     std::size_t label_rank = 0;  // of the label that named it: the first of the list wins
     std::optional<units::Instant> end;
     std::string ended_uid;  // names of pods are used again
+    std::uint8_t told_round = 0;
+  };
+  struct Parent {
+    Owner owner;
+    std::uint8_t told_round = 0;
   };
   using Key = std::string;  // namespace, zero, name
   Pod* pod(std::span<const LabelView> labels, Key& key);
   bool learn_labels(std::span<const LabelView> labels);
   bool learn_operator(std::span<const LabelView> labels);
-  const Owner* parent_of(const std::string& name_space, const Owner& owner) const;
+  const Parent* parent_of(const std::string& name_space, const Owner& owner) const;
+  bool is_old(std::uint8_t told_round) const;
 
   std::size_t pods_max_;
   std::vector<std::string> user_labels_, team_labels_;
   std::uint64_t refused_total_ = 0;
   std::unordered_map<Key, Pod> pods_;
-  std::unordered_map<Key, Owner> replica_sets_;
-  std::unordered_map<Key, Owner> batch_jobs_;
+  std::unordered_map<Key, Parent> replica_sets_;
+  std::unordered_map<Key, Parent> batch_jobs_;
+  std::uint8_t round_ = 0;
+  bool is_told_ = false;  // anything in this round
 };
 
 }  // namespace flopsight::jobs

@@ -173,5 +173,41 @@ TEST(Owners, refuse_pods_past_the_limit_and_count_them) {
   EXPECT_TRUE(owner(table, "kube_pod_owner", "pod", "a", "PyTorchJob", "y")) << "known ones stay";
 }
 
+// ---- what is over is forgotten ----
+
+constexpr auto kNobody = [](std::string_view, std::string_view) { return false; };
+
+TEST(Owners, forget_pods_that_are_told_of_no_more_and_what_only_they_needed) {
+  OwnerTable table(4);
+  owner(table, "kube_pod_owner", "pod", "api-7f9-x2", "ReplicaSet", "api-7f9");
+  owner(table, "kube_replicaset_owner", "replicaset", "api-7f9", "Deployment", "api");
+  for (int hour = 0; hour < 5; ++hour) {
+    owner(table, "kube_pod_owner", "pod", "w-" + std::to_string(hour), "Job", "j-" + std::to_string(hour));
+    table.forget_untold(kNobody);
+  }
+  EXPECT_EQ(table.pod_count(), 2U) << "of this hour and the one before";
+  EXPECT_EQ(table.refused_total(), 0U);
+  EXPECT_TRUE(owner(table, "kube_replicaset_owner", "replicaset", "api-7f9", "Deployment", "api")) << "it was forgotten";
+}
+
+TEST(Owners, of_a_pod_whose_label_lingers_stay_with_all_above_it) {
+  OwnerTable table;
+  owner(table, "kube_pod_owner", "pod", "api-7f9-x2", "ReplicaSet", "api-7f9");
+  owner(table, "kube_replicaset_owner", "replicaset", "api-7f9", "Deployment", "api");
+  const LabelView labels[] = {{"namespace", "ml"}, {"pod", "api-7f9-x2"}};
+  table.learn("kube_pod_completion_time", labels, 1.79e9);
+  for (int hour = 0; hour < 600; ++hour) {
+    owner(table, "kube_pod_owner", "pod", "other", "PyTorchJob", "llama");
+    table.forget_untold([](std::string_view name_space, std::string_view pod) { return name_space == "ml" && pod == "api-7f9-x2"; });
+  }
+  EXPECT_EQ(table.owner_of("ml", "api-7f9-x2"), (Owner{"Deployment", "api"}));
+  EXPECT_TRUE(table.ended("ml", "api-7f9-x2"));
+  table.forget_untold(kNobody);
+  EXPECT_TRUE(table.ended("ml", "api-7f9-x2")) << "nothing at all was told since: kube-state-metrics may be away";
+  owner(table, "kube_pod_owner", "pod", "other", "PyTorchJob", "llama");
+  table.forget_untold(kNobody);
+  EXPECT_FALSE(table.ended("ml", "api-7f9-x2"));
+}
+
 }  // namespace
 }  // namespace flopsight::jobs

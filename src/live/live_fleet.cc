@@ -43,15 +43,16 @@ LiveFleet::LiveFleet(LiveOptions options, const jobs::LabelRules& rules,
 
 std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> labels,
                                           std::string_view scope) {
-  if (bindings_.size() >= options_.label_sets_max) return std::nullopt;
+  if (label_set_count() >= options_.label_sets_max) return std::nullopt;
   Binding binding;
+  binding.used_round = forget_round_;
   const jobs::LabelFacts facts = rules_.apply(labels);
   const samples::GpuIdentity& gpu = facts.gpu;
   const bool names_gpu = !gpu.uuid.empty() || facts.masked_uuid || !gpu.index.empty();
   if (names_gpu && gpus_.size() < options_.gpus_max) {
     binding.gpu = gpu_of(facts, scope);
     binding.has_gpu = true;
-    if (!facts.holder.unallocated() && holders_.size() < options_.holders_max) {
+    if (!facts.holder.unallocated() && holders_.count() < options_.holders_max) {
       binding.holder = holders_.intern(facts.holder);
       binding.has_holder = true;
     }
@@ -67,6 +68,12 @@ std::optional<LabelSetId> LiveFleet::bind(std::span<const jobs::LabelView> label
     if (at != label_values_.end()) {
       binding.label_value = static_cast<std::uint8_t>(at - label_values_.begin() + 1);
     }
+  }
+  if (!free_label_sets_.empty()) {
+    const LabelSetId id = free_label_sets_.back();
+    free_label_sets_.pop_back();
+    bindings_[id] = binding;
+    return id;
   }
   base::add_one(bindings_) = binding;
   return static_cast<LabelSetId>(bindings_.size() - 1);
@@ -174,7 +181,9 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
     simulated_ = true;
     return said(AddResult::kKept);
   }
-  const Binding& binding = bindings_[labels];
+  Binding& binding = bindings_[labels];
+  // Seldom written: it shares its line with others'.
+  if (binding.used_round != forget_round_) binding.used_round = forget_round_;
   if (!binding.has_gpu) {
     return said(gpus_.size() >= options_.gpus_max ? AddResult::kLimit : AddResult::kNotOurs);
   }
@@ -307,8 +316,14 @@ HolderSetId LiveFleet::looked_up(std::uint64_t key) {
   HolderSetId result = set;
   if (place == members.end() || *place != holder) {
     members.insert(place, holder);
-    const auto [at, is_new] = set_of_.emplace(members, static_cast<HolderSetId>(holder_sets_.size()));
-    if (is_new) holder_sets_.push_back(std::move(members));
+    const auto fresh = free_sets_.empty() ? static_cast<HolderSetId>(holder_sets_.size()) : free_sets_.back();
+    const auto [at, is_new] = set_of_.emplace(members, fresh);
+    if (is_new && free_sets_.empty()) {
+      holder_sets_.push_back(std::move(members));
+    } else if (is_new) {
+      holder_sets_[fresh] = std::move(members);
+      free_sets_.pop_back();
+    }
     result = at->second;
   }
   set_with_.emplace(key, result);

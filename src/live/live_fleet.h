@@ -10,7 +10,8 @@
 //
 // Copies never count twice: a second sample of one quantity, GPU and time is a duplicate; replicas that are shifted in time
 // only make the series denser.
-// Memory: rows of the last slots per GPU (pending_rows.h), one binding per label set, names once. Everything has a limit.
+// Memory: rows of the last slots per GPU (pending_rows.h), one binding per label set, names once. Everything has a limit, and forget_unused() lets go
+// of label sets and holders that are over, so that a fleet whose jobs change reaches none.
 // Threads: one at a time.
 
 #include <array>
@@ -131,6 +132,14 @@ class LiveFleet {
   // Whether that held something back since the last time it was asked.
   bool take_more() { return std::exchange(more_, false); }
 
+  // What label sets and holders were forgotten, by number: nobody may use these any more, for they are given to others.
+  struct Forgotten {
+    std::vector<bool> label_sets;
+    std::vector<bool> holders;
+  };
+  // Forgets label sets without a sample since the call before the last one, and holders that neither a label set, a row nor one of `used_sets` names.
+  Forgotten forget_unused(std::span<const HolderSetId> used_sets);
+
   // The oldest log segment with a sample that is not in a closed cell; nothing when there is none.
   std::optional<std::uint32_t> oldest_segment(std::uint32_t current_segment) const;
 
@@ -142,7 +151,7 @@ class LiveFleet {
   void complete_holder(samples::HolderId id, const samples::Holder& facts) { holders_.complete(id, facts); }
 
   std::size_t gpu_count() const { return gpus_.size(); }
-  std::size_t label_set_count() const { return bindings_.size(); }
+  std::size_t label_set_count() const { return bindings_.size() - free_label_sets_.size(); }
   samples::GpuIdentity identity(GpuIndex gpu) const { return identities_.at(gpu); }
   bool has_model(GpuIndex gpu) const { return gpus_[gpu].has_model; }
   units::Instant closed_until(GpuIndex gpu) const { return units::Instant{gpus_[gpu].closed_until}; }
@@ -158,9 +167,11 @@ class LiveFleet {
   struct Binding {
     GpuIndex gpu = 0;
     samples::HolderId holder = 0;
-    bool has_gpu = false;
-    bool has_holder = false;
+    bool has_gpu : 1 = false;
+    bool has_holder : 1 = false;
+    bool is_free : 1 = false;
     std::uint8_t label_value = 0;  // 1 + index into label_values_; 0: no such label
+    std::uint8_t used_round = 0;   // forget_round_ of its last sample
   };
   // What many GPUs have in common.
   struct Kind {
@@ -201,6 +212,7 @@ class LiveFleet {
   bool is_told_by_another(const Gpu& gpu, const Binding& binding) const;
   HolderSetId with_holder(HolderSetId set, samples::HolderId holder);
   HolderSetId looked_up(std::uint64_t set_and_holder);
+  std::vector<bool> forget_sets(std::span<const HolderSetId> used_sets);  // true: of these holders there are sets
   void resolve(Gpu& gpu);
   static void drop_closed(Gpu& gpu);  // rows that no open slot can need
   void close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything);
@@ -217,6 +229,8 @@ class LiveFleet {
   jobs::HolderTable holders_;
   jobs::JobTable jobs_;
   std::vector<Binding> bindings_;
+  std::vector<LabelSetId> free_label_sets_;
+  std::uint8_t forget_round_ = 0;
   std::vector<std::string> label_values_;
   std::vector<Gpu> gpus_;
   IdentityTable identities_;  // by GpuIndex
@@ -224,6 +238,7 @@ class LiveFleet {
   base::HashNumbers gpu_by_key_;
   std::vector<std::vector<samples::HolderId>> holder_sets_{{}};
   std::map<std::vector<samples::HolderId>, HolderSetId> set_of_;
+  std::vector<HolderSetId> free_sets_;
   std::unordered_map<GpuIndex, HolderSetId> before_start_;  // of GPUs that were closed before, until the first sample of each
   std::unordered_map<std::uint64_t, HolderSetId> set_with_;  // (set, holder) to set
   std::uint64_t last_key_ = UINT64_MAX;                      // of it, looked up last

@@ -17,6 +17,8 @@ using live::AddResult;
 
 // A target's label blocks are forgotten after so many, so that churn does not grow it for ever.
 constexpr std::uint32_t kTargetLabelSetsMax = 200'000;
+// Label sets and jobs without a sample for one to two of these are forgotten.
+constexpr double kForgetSeconds = 3600;
 constexpr std::size_t kRefusalTextMax = 2'000;
 // What was taken in is read again, whatever the limits are now.
 constexpr std::size_t kLoggedBytesMax = std::size_t{2} << 30;
@@ -51,6 +53,7 @@ struct Ingest::Target {
   wire::ExpositionParser parser;
   std::string head;  // its name and labels, which the sets below are bound with
   std::vector<std::optional<live::LabelSetId>> sets;  // by id of the parser's label set
+  units::Instant scraped;
 };
 
 class Ingest::RemoteWriteSink : public wire::RemoteWriteSink {
@@ -368,11 +371,6 @@ WriteAnswer Ingest::apply_remote_write(wire::RemoteWriteVersion version, std::st
   return answer;
 }
 
-void Ingest::stop_accepting(const base::Error& error) {
-  if (error.code == base::ErrorCode::kLimit) wants_flush_ = true;  // which is what makes room
-  why_not_ = (error.code == base::ErrorCode::kLimit ? "no room: " : "") + error.message;
-}
-
 WriteAnswer Ingest::remote_write(wire::RemoteWriteVersion version, std::string_view compressed, units::Instant now) {
   const auto refuse = [&](int status, std::string text) {
     WriteAnswer answer;
@@ -468,8 +466,32 @@ void Ingest::apply_scrape(std::string_view body, units::Instant now, std::uint32
                                              : wire::ExpositionFormat::kPrometheusText;
     target->parser = wire::ExpositionParser(options);
   }
+  target->scraped = now;
   ScrapeSink sink(*this, *target, target_name, labels, now, segment);
   target->parser.parse(body.substr(second + 3), sink);
+}
+
+// Of jobs, pods and targets that are over, so that weeks of them do not grow this process nor reach its limits.
+void Ingest::forget_unused(units::Instant now) {
+  const double since_seconds = (now - forgot_).value;
+  if (since_seconds >= 0 && since_seconds < kForgetSeconds) return;
+  forgot_ = now;
+  std::vector<live::HolderSetId> restored;
+  for (const auto& [key, closed] : restored_) restored.push_back(closed.holders);
+  const live::LiveFleet::Forgotten gone = fleet_->forget_unused(restored);
+  const auto is_gone = [&](live::LabelSetId set) { return gone.label_sets[set]; };
+  names_->label_sets.erase_numbers(is_gone);
+  std::erase_if(targets_, [&](const auto& of) { return std::abs((now - of.second->scraped).value) > kForgetSeconds; });
+  for (auto& [name, target] : targets_) {
+    for (std::optional<live::LabelSetId>& set : target->sets) {
+      if (set && is_gone(*set)) set.reset();
+    }
+  }
+  std::erase_if(latest_jobs_, [&](const auto& of) { return gone.holders[of.first]; });
+  for (samples::HolderId id = 0; id < known_holders_.size(); ++id) {
+    if (gone.holders[id]) known_holders_[id] = {};
+  }
+  forget_owners();
 }
 
 }  // namespace flopsight::app

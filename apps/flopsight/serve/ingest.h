@@ -241,6 +241,8 @@ class Ingest {
   void take(const live::ClosedCell& closed, Batch& batch);  // fleet_mutex_ held
   base::Status write(Batch& batch, bool& begun);            // store_mutex_ held, which goes before the fleet's
   void remember(const Batch& batch);                        // fleet_mutex_ held
+  void forget_unused(units::Instant now);                   // fleet_mutex_ held
+  void forget_owners();                                     // fleet_mutex_ held
   std::optional<live::LabelSetId> label_set(const wire::LabelsKey& key, std::span<const wire::Label> labels,
                                             std::string_view scope);
 
@@ -316,6 +318,7 @@ class Ingest {
   };
   std::vector<KnownGpu> known_gpus_;
   std::vector<KnownHolder> known_holders_;
+  units::Instant forgot_;
 };
 
 }  // namespace flopsight::app

@@ -52,6 +52,11 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
   return written;
 }
 
+void Ingest::stop_accepting(const base::Error& error) {
+  if (error.code == base::ErrorCode::kLimit) wants_flush_ = true;  // which is what makes room
+  why_not_ = (error.code == base::ErrorCode::kLimit ? "no room: " : "") + error.message;
+}
+
 // Also without a write: who waits for /readyz before writing would wait for ever if only a write could tell that there is room again, and who is
 // told that all is well would learn only by a refusal that it is not.
 void Ingest::look_for_room() {
@@ -181,6 +186,7 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
     ++counters_.flushes;
     is_simulated = fleet_->simulated();
     more_ = fleet_->take_more();
+    forget_unused(now);
   }
   if (is_simulated) store_->mark_simulated();
   FLOPSIGHT_RETURN_IF_ERROR(store_->commit(checkpoint));
@@ -242,6 +248,7 @@ void Ingest::set_jobs(std::vector<jobs::JobRecord> records) {
   const std::scoped_lock guard(fleet_mutex_);
   for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
     samples::Holder holder = fleet_->holders().at(id);
+    if (holder.unallocated()) continue;  // forgotten
     if (owners_.complete(holder)) fleet_->complete_holder(id, holder);
     const auto end = owners_.ended(holder.name_space, holder.job);
     if (!end) continue;
@@ -262,6 +269,7 @@ std::vector<store::PodOwner> Ingest::owned_pods() const {
   if (owners_.pod_count() == 0) return out;
   for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
     const samples::Holder& holder = fleet_->holders().at(id);
+    if (holder.unallocated()) continue;
     if (auto owner = owners_.owner_of(holder.name_space, holder.job)) {
       out.push_back({holder.name_space, holder.job, std::move(*owner)});
     }
