@@ -8,38 +8,12 @@
 
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/hash_numbers.h"
 #include "base/json.h"
 #include "base/spare_buffers.h"
 #include "base/text.h"
 
 namespace flopsight::base {
 namespace {
-
-TEST(HashNumbers, each_name_has_its_number_however_many_there_are) {
-  constexpr std::uint32_t kNames = 50'000;
-  HashNumbers numbers;
-  EXPECT_FALSE(numbers.find(hash128("gpu-0")));
-  for (std::uint32_t i = 0; i < kNames; ++i) {
-    EXPECT_EQ(numbers.emplace(hash128("gpu-" + std::to_string(i)), i), std::pair(i, true));
-  }
-  EXPECT_EQ(numbers.emplace(hash128("gpu-7"), 9), std::pair(std::uint32_t{7}, false));
-  numbers.set(hash128("gpu-8"), 80);
-  for (std::uint32_t i = 0; i < kNames; ++i) EXPECT_EQ(numbers.find(hash128("gpu-" + std::to_string(i))), i == 8 ? 80 : i);
-  EXPECT_FALSE(numbers.find(hash128("another")));
-  EXPECT_EQ(numbers.size(), kNames);
-  EXPECT_LE(numbers.memory_bytes(), kNames * 32U);
-  numbers.clear();
-  EXPECT_FALSE(numbers.find(hash128("gpu-7")));
-}
-
-// Hashes that all want the same place, at the end of the table, go round.
-TEST(HashNumbers, hashes_that_differ_in_their_upper_halves_only_are_told_apart) {
-  HashNumbers numbers;
-  for (std::uint32_t i = 0; i < 100; ++i) numbers.emplace({UINT64_MAX, i}, i);
-  for (std::uint32_t i = 0; i < 100; ++i) EXPECT_EQ(numbers.find({UINT64_MAX, i}), i);
-  EXPECT_FALSE(numbers.find({UINT64_MAX, 100}));
-}
 
 TEST(SpareBuffers, as_many_are_kept_as_were_in_use_at_once_and_no_large_one) {
   SpareBuffers spare(2, 1000);

@@ -37,14 +37,9 @@ class HashNumbers {
   // All at once: taking out single ones would leave holes that lookups have to pass.
   template <typename IsGone>
   void erase_numbers(const IsGone& is_gone) {
-    HashNumbers left;
-    left.entries_.resize(entries_.empty() ? 0 : static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-      return entry.number != kNone && !is_gone(entry.number);
-    })) * 5 / 4 + 16);
-    for (const Entry& entry : entries_) {
-      if (entry.number != kNone && !is_gone(entry.number)) left.emplace({entry.low, entry.high}, entry.number);
-    }
-    *this = std::move(left);
+    const auto is_left = [&](const Entry& entry) { return entry.number != kNone && !is_gone(entry.number); };
+    size_ = static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), is_left));
+    rehash(size_ * 5 / 4 + kSpare, is_left);
   }
 
   std::size_t size() const { return size_; }
@@ -52,6 +47,7 @@ class HashNumbers {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::size_t kSpare = 16;
   struct Entry {
     std::uint64_t low = 0;
     std::uint32_t high = 0;
@@ -68,10 +64,14 @@ class HashNumbers {
   }
   // By half, not to twice: on average that leaves less of it empty.
   void grow() {
-    std::vector<Entry> before(entries_.size() + entries_.size() / 2 + 16);
+    rehash(entries_.size() + entries_.size() / 2 + kSpare, [](const Entry& entry) { return entry.number != kNone; });
+  }
+  template <typename IsLeft>
+  void rehash(std::size_t places, const IsLeft& is_left) {
+    std::vector<Entry> before(places);
     before.swap(entries_);
     for (const Entry& entry : before) {
-      if (entry.number != kNone) entries_[place({entry.low, entry.high})] = entry;
+      if (is_left(entry)) entries_[place({entry.low, entry.high})] = entry;
     }
   }
 

@@ -55,15 +55,24 @@ samples::HolderId HolderTable::intern(const samples::Holder& holder) {
     }
   }
   ids_.set(hash, fresh);
-  if (!free_.empty()) {
+  if (free_.empty()) {
+    base::add_one(holders_);
+    base::add_one(next_of_job_);
+  } else {
     free_.pop_back();
-    holders_[fresh] = holder;
-    next_of_job_[fresh] = fresh;
-    return fresh;
   }
-  base::add_one(holders_) = holder;
-  base::add_one(next_of_job_) = fresh;
+  holders_[fresh] = holder;
+  next_of_job_[fresh] = fresh;
   return fresh;
+}
+
+bool HolderTable::has(std::string_view name_space, std::string_view job) const {
+  const auto first = first_of_job_.find(base::hash128(job));
+  if (!first) return false;
+  for (samples::HolderId id = *first;; id = next_of_job_[id]) {
+    if (holders_[id].name_space == name_space) return true;
+    if (next_of_job_[id] == id) return false;
+  }
 }
 
 void HolderTable::keep_only(const std::vector<bool>& is_used) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,15 @@ class HolderTable {
   const samples::Holder& at(samples::HolderId id) const { return holders_[id]; }
   std::size_t size() const { return holders_.size(); }  // ids are below it
   std::size_t count() const { return holders_.size() - free_.size(); }
+  // Of those that are there: use(id, holder).
+  template <typename Use>
+  void for_each(const Use& use) const {
+    for (samples::HolderId id = 0; id < holders_.size(); ++id) {
+      if (!holders_[id].unallocated()) use(id, holders_[id]);
+    }
+  }
+  // Whether any is of this job.
+  bool has(std::string_view name_space, std::string_view job) const;
   // What the holder lacks and `facts` have, of namespace, container, user and team.
   void complete(samples::HolderId id, const samples::Holder& facts);
   // Forgets all others, and gives their ids to holders that come; until then those are of nobody. `is_used` is by id.

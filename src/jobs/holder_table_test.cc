@@ -2,16 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "jobs/test_holder.h"
+
 namespace flopsight::jobs {
 namespace {
-
-samples::Holder holder(const std::string& job, const std::string& name_space = "", const std::string& user = "") {
-  samples::Holder out;
-  out.job = job;
-  out.name_space = name_space;
-  out.user = user;
-  return out;
-}
 
 TEST(HolderTable, keeps_only_what_is_used_and_gives_the_other_ids_anew) {
   HolderTable table;
@@ -27,6 +21,7 @@ TEST(HolderTable, keeps_only_what_is_used_and_gives_the_other_ids_anew) {
   EXPECT_EQ(table.intern(holder("d")), d);
   table.keep_only({});
   EXPECT_EQ(table.count(), 0U);
+  table.for_each([](samples::HolderId, const samples::Holder&) { ADD_FAILURE(); });
 }
 
 TEST(HolderTable, holders_of_one_name_are_told_apart_as_before_when_some_of_them_are_gone) {
@@ -40,7 +35,10 @@ TEST(HolderTable, holders_of_one_name_are_told_apart_as_before_when_some_of_them
   EXPECT_EQ(table.at(x).user, "ann");
   EXPECT_EQ(table.intern(holder("train", "ml", "dan")), 4U);
   EXPECT_EQ(table.intern(holder("other")), other);
+  EXPECT_TRUE(table.has("ml", "train") && table.has("", "other"));
+  EXPECT_FALSE(table.has("", "train") || table.has("ml", "other"));
   table.keep_only({true, false, false, false, true});
+  EXPECT_FALSE(table.has("", "other"));
   EXPECT_EQ(table.intern(holder("train")), x);
 }
 

@@ -2,15 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "jobs/test_holder.h"
+
 namespace flopsight::jobs {
 namespace {
-
-samples::Holder holder(std::string job, std::string name_space) {
-  samples::Holder out;
-  out.job = std::move(job);
-  out.name_space = std::move(name_space);
-  return out;
-}
 
 TEST(JobName, is_one_word_and_back) {
   EXPECT_EQ(job_text(holder("train-0", "ml")), "train-0@ml");

@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cmath>
-#include <set>
+#include <unordered_set>
 
 namespace flopsight::jobs {
 namespace {
@@ -213,19 +213,26 @@ const OwnerTable::Parent* OwnerTable::parent_of(const std::string& name_space, c
   return &at->second;
 }
 
+std::vector<const OwnerTable::Parent*> OwnerTable::parents_of(const std::string& name_space, const Owner& owner) const {
+  std::vector<const Parent*> parents;
+  // ReplicaSet and Job are one step each; more would be a loop.
+  constexpr std::size_t kStepsMax = 4;
+  for (const Owner* of = &owner; parents.size() < kStepsMax; of = &parents.back()->owner) {
+    const Parent* parent = parent_of(name_space, *of);
+    if (parent == nullptr) break;
+    parents.push_back(parent);
+  }
+  return parents;
+}
+
 std::optional<Owner> OwnerTable::owner_of(std::string_view name_space, std::string_view pod) const {
   const auto at = pods_.find(key_of(name_space, pod));
   if (at == pods_.end()) return std::nullopt;
   const Pod& known = at->second;
   const Owner* owner = known.owner.kind.empty() ? &known.label : &known.owner;
   if (owner->kind.empty() || !is_job_like(*owner)) return std::nullopt;
-  const std::string in(name_space);
-  // ReplicaSet and Job are one step each; more would be a loop.
-  for (int step = 0; step < 4; ++step) {
-    const Parent* parent = parent_of(in, *owner);
-    if (parent == nullptr) break;
-    owner = &parent->owner;
-  }
+  const std::vector<const Parent*> parents = parents_of(std::string(name_space), *owner);
+  if (!parents.empty()) owner = &parents.back()->owner;
   const bool names_a_whole = !known.label.kind.empty() && known.label_rank < kOfBatchJobs;
   return is_made_by_operators(*owner) && names_a_whole ? known.label : *owner;
 }
@@ -244,40 +251,20 @@ std::optional<units::Instant> OwnerTable::ended(std::string_view name_space,
   return at == pods_.end() ? std::nullopt : at->second.end;
 }
 
-bool OwnerTable::is_old(std::uint8_t told_round) const {
-  return told_round != round_ && told_round != static_cast<std::uint8_t>(round_ - 1);
-}
-
 void OwnerTable::forget_untold(const std::function<bool(std::string_view, std::string_view)>& is_held) {
   if (!is_told_) return;
-  std::set<const Parent*> needed;
-  for (auto at = pods_.begin(); at != pods_.end();) {
-    const std::string_view key = at->first;
+  const auto is_over = [&](std::uint32_t told_round) { return round_ - told_round > 1; };
+  std::erase_if(pods_, [&](const auto& of) {
+    const std::string_view key = of.first;
     const std::size_t zero = key.find('\0');
-    Pod& pod = at->second;
-    const bool is_over = is_old(pod.told_round);
-    if (is_over && !is_held(key.substr(0, zero), key.substr(zero + 1))) {
-      at = pods_.erase(at);
-      continue;
-    }
-    // Rounds are counted in a byte: what is kept stays old and does not become new again when they come round.
-    if (is_over) pod.told_round = static_cast<std::uint8_t>(round_ - 2);
-    const std::string name_space(key.substr(0, zero));
-    const Owner* owner = &pod.owner;
-    for (int step = 0; step < 4; ++step) {
-      const Parent* parent = parent_of(name_space, *owner);
-      if (parent == nullptr) break;
-      needed.insert(parent);
-      owner = &parent->owner;
-    }
-    ++at;
+    return is_over(of.second.told_round) && !is_held(key.substr(0, zero), key.substr(zero + 1));
+  });
+  std::unordered_set<const Parent*> needed;
+  for (const auto& [key, pod] : pods_) {
+    for (const Parent* parent : parents_of(key.substr(0, key.find('\0')), pod.owner)) needed.insert(parent);
   }
   for (auto* table : {&replica_sets_, &batch_jobs_}) {
-    for (auto at = table->begin(); at != table->end();) {
-      const bool is_over = is_old(at->second.told_round);
-      if (is_over) at->second.told_round = static_cast<std::uint8_t>(round_ - 2);
-      at = is_over && !needed.contains(&at->second) ? table->erase(at) : std::next(at);
-    }
+    std::erase_if(*table, [&](const auto& of) { return is_over(of.second.told_round) && !needed.contains(&of.second); });
   }
   ++round_;
   is_told_ = false;

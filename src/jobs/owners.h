@@ -75,18 +75,18 @@ class OwnerTable {
     std::size_t label_rank = 0;  // of the label that named it: the first of the list wins
     std::optional<units::Instant> end;
     std::string ended_uid;  // names of pods are used again
-    std::uint8_t told_round = 0;
+    std::uint32_t told_round = 0;
   };
   struct Parent {
     Owner owner;
-    std::uint8_t told_round = 0;
+    std::uint32_t told_round = 0;
   };
   using Key = std::string;  // namespace, zero, name
   Pod* pod(std::span<const LabelView> labels, Key& key);
   bool learn_labels(std::span<const LabelView> labels);
   bool learn_operator(std::span<const LabelView> labels);
   const Parent* parent_of(const std::string& name_space, const Owner& owner) const;
-  bool is_old(std::uint8_t told_round) const;
+  std::vector<const Parent*> parents_of(const std::string& name_space, const Owner& owner) const;  // the nearest first
 
   std::size_t pods_max_;
   std::vector<std::string> user_labels_, team_labels_;
@@ -94,7 +94,7 @@ class OwnerTable {
   std::unordered_map<Key, Pod> pods_;
   std::unordered_map<Key, Parent> replica_sets_;
   std::unordered_map<Key, Parent> batch_jobs_;
-  std::uint8_t round_ = 0;
+  std::uint32_t round_ = 0;
   bool is_told_ = false;  // anything in this round
 };
 

@@ -318,11 +318,13 @@ HolderSetId LiveFleet::looked_up(std::uint64_t key) {
     members.insert(place, holder);
     const auto fresh = free_sets_.empty() ? static_cast<HolderSetId>(holder_sets_.size()) : free_sets_.back();
     const auto [at, is_new] = set_of_.emplace(members, fresh);
-    if (is_new && free_sets_.empty()) {
-      holder_sets_.push_back(std::move(members));
-    } else if (is_new) {
+    if (is_new) {
+      if (free_sets_.empty()) {
+        holder_sets_.emplace_back();
+      } else {
+        free_sets_.pop_back();
+      }
       holder_sets_[fresh] = std::move(members);
-      free_sets_.pop_back();
     }
     result = at->second;
   }

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "jobs/test_holder.h"
 #include "live/live_fleet.h"
 
 namespace flopsight::live {
@@ -89,7 +90,7 @@ TEST_F(Forgetting, a_job_that_comes_again_is_itself_again) {
 }
 
 TEST_F(Forgetting, the_sets_of_holders_that_somebody_else_keeps_stay) {
-  const samples::Holder holder{.job = "before", .name_space = "", .container = "", .user = "", .team = "", .rule = ""};
+  const samples::Holder holder = jobs::holder("before");
   const HolderSetId set = fleet.holders_of({&holder, 1});
   const HolderSetId used[] = {set};
   for (int i = 0; i < 3; ++i) fleet.forget_unused(used);

@@ -491,7 +491,7 @@ void Ingest::forget_unused(units::Instant now) {
   for (samples::HolderId id = 0; id < known_holders_.size(); ++id) {
     if (gone.holders[id]) known_holders_[id] = {};
   }
-  forget_owners();
+  owners_.forget_untold([&](std::string_view name_space, std::string_view pod) { return fleet_->holders().has(name_space, pod); });
 }
 
 }  // namespace flopsight::app

@@ -242,7 +242,6 @@ class Ingest {
   base::Status write(Batch& batch, bool& begun);            // store_mutex_ held, which goes before the fleet's
   void remember(const Batch& batch);                        // fleet_mutex_ held
   void forget_unused(units::Instant now);                   // fleet_mutex_ held
-  void forget_owners();                                     // fleet_mutex_ held
   std::optional<live::LabelSetId> label_set(const wire::LabelsKey& key, std::span<const wire::Label> labels,
                                             std::string_view scope);
 

@@ -1,10 +1,6 @@
 // What samples say of jobs beside their GPUs: whose a pod is, and how fast a job says that it trains.
 #include "serve/ingest.h"
 
-#include <unordered_set>
-
-#include "jobs/job_name.h"
-
 namespace flopsight::app {
 
 void Ingest::learn_owner(std::string_view metric, std::span<const jobs::LabelView> labels, double value, std::uint64_t samples) {
@@ -31,21 +27,6 @@ void Ingest::learn_reported(std::string_view metric, std::span<const jobs::Label
     case Added::kOutOfTime: ++counters_.reported_out_of_time; return;
     case Added::kLimit: ++counters_.reported_over_limit; return;
   }
-}
-
-// What kube-state-metrics tells no more of.
-void Ingest::forget_owners() {
-  std::unordered_set<std::string> held;
-  for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
-    const samples::Holder& holder = fleet_->holders().at(id);
-    if (!holder.unallocated()) held.insert(jobs::job_text(holder));
-  }
-  owners_.forget_untold([&](std::string_view name_space, std::string_view pod) {
-    samples::Holder holder;
-    holder.name_space = name_space;
-    holder.job = pod;
-    return held.contains(jobs::job_text(holder));
-  });
 }
 
 std::optional<units::Instant> Ingest::oldest_open() const {

@@ -48,6 +48,7 @@ base::Status Ingest::flush(units::Instant now, bool everything) {
     stop_accepting(written.error());
   } else {
     look_for_room();
+    forget_unused(now);
   }
   return written;
 }
@@ -186,7 +187,6 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
     ++counters_.flushes;
     is_simulated = fleet_->simulated();
     more_ = fleet_->take_more();
-    forget_unused(now);
   }
   if (is_simulated) store_->mark_simulated();
   FLOPSIGHT_RETURN_IF_ERROR(store_->commit(checkpoint));
@@ -246,19 +246,17 @@ bool Ingest::maintain(units::Instant now) {
 
 void Ingest::set_jobs(std::vector<jobs::JobRecord> records) {
   const std::scoped_lock guard(fleet_mutex_);
-  for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
-    samples::Holder holder = fleet_->holders().at(id);
-    if (holder.unallocated()) continue;  // forgotten
+  fleet_->holders().for_each([&](samples::HolderId id, samples::Holder holder) {
     if (owners_.complete(holder)) fleet_->complete_holder(id, holder);
     const auto end = owners_.ended(holder.name_space, holder.job);
-    if (!end) continue;
+    if (!end) return;
     jobs::JobRecord record;
     record.job = holder.job;
     record.name_space = holder.name_space;
     record.end = end;
     record.rule = "kube_pod_completion_time";
     records.push_back(std::move(record));
-  }
+  });
   jobs_ = jobs::JobTable(std::move(records));
   fleet_->set_jobs(jobs_);
 }
@@ -267,13 +265,11 @@ std::vector<store::PodOwner> Ingest::owned_pods() const {
   const std::scoped_lock guard(fleet_mutex_);
   std::vector<store::PodOwner> out;
   if (owners_.pod_count() == 0) return out;
-  for (samples::HolderId id = 0; id < fleet_->holders().size(); ++id) {
-    const samples::Holder& holder = fleet_->holders().at(id);
-    if (holder.unallocated()) continue;
+  fleet_->holders().for_each([&](samples::HolderId, const samples::Holder& holder) {
     if (auto owner = owners_.owner_of(holder.name_space, holder.job)) {
       out.push_back({holder.name_space, holder.job, std::move(*owner)});
     }
-  }
+  });
   return out;
 }
 
