@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/room.h"
-
 namespace flopsight::base {
 namespace {
 
@@ -22,17 +20,6 @@ TEST(PackedName, every_other_text_comes_back_as_well) {
     EXPECT_EQ(unpacked_name(packed_name(name)), name);
     EXPECT_LE(packed_name(name).size(), name.size() + 1);
   }
-}
-
-TEST(PackedName, names_by_number) {
-  NameList names;
-  names.push_back(kUuid);
-  names.push_back("");
-  names.push_back("host/3");
-  ASSERT_EQ(names.size(), 3);
-  EXPECT_EQ(names[0], kUuid);
-  EXPECT_EQ(names[1], "");
-  EXPECT_EQ(names[2], "host/3");
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ const std::string& EngineReader::model_name(store::ModelId id) const {
   return id >= 1 && id <= models_.size() ? models_[id - 1] : unknown;
 }
 
-const samples::Holder& EngineReader::holder(JobId id) const {
+const samples::Holder& EngineReader::known_holder(JobId id) const {
   static const samples::Holder nobody;
   return id >= 1 && id <= jobs_.size() ? jobs_[id - 1] : nobody;
 }
@@ -309,7 +309,7 @@ base::Result<std::vector<store::JobTotal>> EngineReader::job_totals(Window windo
   }
   // In the order of names: numbers are given as the engine's answer comes, and pages of a list must fit together.
   std::sort(out.begin(), out.end(), [this](const store::JobTotal& a, const store::JobTotal& b) {
-    const samples::Holder &left = holder(a.job), &right = holder(b.job);
+    const samples::Holder &left = known_holder(a.job), &right = known_holder(b.job);
     return std::tie(left.job, left.name_space, model_name(a.model)) < std::tie(right.job, right.name_space, model_name(b.model));
   });
   return out;
@@ -386,7 +386,7 @@ base::Result<std::vector<store::GpuTotal>> EngineReader::gpu_totals(Window windo
   }
   const auto names = [this](const store::GpuTotal& total) {
     const samples::GpuIdentity& gpu = gpus_[total.gpu - 1];
-    const samples::Holder& who = holder(total.job);
+    const samples::Holder& who = known_holder(total.job);
     return std::tie(gpu.host, gpu.index, gpu.uuid, gpu.mig_instance, total.gpu, who.job, who.name_space);
   };
   std::sort(out.begin(), out.end(), [&](const store::GpuTotal& a, const store::GpuTotal& b) { return names(a) < names(b); });

@@ -36,7 +36,7 @@ class EngineReader : public store::Reader {
   static base::Result<std::unique_ptr<EngineReader>> create(EngineReaderOptions options);
 
   const std::string& model_name(store::ModelId id) const override;
-  const samples::Holder& holder(store::JobId id) const override;
+  samples::Holder holder(store::JobId id) const override { return known_holder(id); }
   base::Result<std::vector<store::JobId>> find_job(std::string_view text) override;
   base::Result<std::vector<store::JobTotal>> job_totals(units::Window window, std::optional<store::JobId> job) override;
   base::Result<std::vector<store::JobCell>> job_series(store::JobId job, units::Window window, units::Seconds step) override;
@@ -50,6 +50,8 @@ class EngineReader : public store::Reader {
 
  private:
   EngineReader(EngineReaderOptions options, sources::PrometheusClient client);
+
+  const samples::Holder& known_holder(store::JobId id) const;
 
   using Answer = wire::ApiAnswer;
   using Take = std::function<base::Status(const wire::ApiSeries&)>;

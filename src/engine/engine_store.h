@@ -57,7 +57,7 @@ class EngineStore : public store::Store {
   store::JobId job(const samples::Holder& holder) override { return local_.store->job(holder); }
   store::ModelId model(std::string_view model_raw) override { return local_.store->model(model_raw); }
   const std::string& model_name(store::ModelId id) const override { return local_.store->model_name(id); }
-  const samples::Holder& holder(store::JobId id) const override { return local_.store->holder(id); }
+  samples::Holder holder(store::JobId id) const override { return local_.store->holder(id); }
   base::Result<std::vector<store::JobId>> find_job(std::string_view text) override { return local_.store->find_job(text); }
   store::JobId job_count() const override { return local_.store->job_count(); }
   base::Status begin() override;

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/text_list.h"
 #include "samples/gpu.h"
 
 namespace flopsight::live {
@@ -22,20 +22,15 @@ class IdentityTable {
   void replace(std::size_t number, const samples::GpuIdentity& identity);
   samples::GpuIdentity at(std::size_t number) const;
 
-  std::size_t memory_bytes() const { return bytes_.capacity() + starts_.capacity() * sizeof(std::uint32_t); }
+  std::size_t memory_bytes() const { return packed_.memory_bytes(); }
 
  private:
   using Common = std::array<std::string, 3>;
 
   std::string packed(const samples::GpuIdentity& identity);
-  void append(std::size_t number, std::string_view packed);
-  std::size_t length_at(std::size_t start) const;
-  void forget_replaced();
 
   // Of each: the number of what is common, in four bytes, then names (base/packed_name.h), each but a packed UUID with a zero byte at its end.
-  std::vector<char> bytes_;
-  std::vector<std::uint32_t> starts_;
-  std::size_t replaced_bytes_ = 0;
+  base::TextList packed_;
   std::vector<Common> common_;
   std::map<Common, std::uint32_t> common_numbers_;
 };

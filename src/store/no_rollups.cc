@@ -9,10 +9,9 @@ const std::string& NoRollups::model_name(ModelId) const {
   static const std::string kNone;
   return kNone;
 }
-const samples::Holder& NoRollups::holder(JobId) const {
-  static const samples::Holder kNobody;
+samples::Holder NoRollups::holder(JobId) const {
   FLOPSIGHT_CHECK(false);  // it names no job
-  return kNobody;
+  return {};
 }
 base::Result<std::vector<JobId>> NoRollups::find_job(std::string_view text) {
   return base::Error{base::ErrorCode::kNotFound, "no job with the id " + base::printable(text, 80)};

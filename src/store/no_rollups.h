@@ -8,7 +8,7 @@ namespace flopsight::store {
 class NoRollups : public Reader {
  public:
   const std::string& model_name(ModelId id) const override;
-  const samples::Holder& holder(JobId id) const override;
+  samples::Holder holder(JobId id) const override;
   base::Result<std::vector<JobId>> find_job(std::string_view text) override;
   base::Result<std::vector<JobTotal>> job_totals(units::Window window, std::optional<JobId> job) override;
   base::Result<std::vector<JobCell>> job_series(JobId job, units::Window window, units::Seconds step) override;

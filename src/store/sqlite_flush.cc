@@ -138,10 +138,9 @@ base::Status SqliteStore::write_names() {
       database_.prepare("INSERT INTO jobs(id, job, namespace, container, user, team, rule, gpu_count) VALUES(?, ?, ?, ?, ?, ?, ?, 0) "
                         "ON CONFLICT(id) DO UPDATE SET job = excluded.job, namespace = excluded.namespace, "
                         "container = excluded.container, user = excluded.user, team = excluded.team, rule = excluded.rule"));
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    if (!jobs_[i].dirty) continue;
-    job_row.bind(1, static_cast<std::int64_t>(i + 1));
-    const samples::Holder& holder = jobs_[i].holder;
+  for (const JobId id : jobs_to_write_) {
+    job_row.bind(1, id);
+    const samples::Holder holder = this->holder(id);
     const std::string* const texts[] = {&holder.job, &holder.name_space, &holder.container,
                                         &holder.user, &holder.team, &holder.rule};
     for (int t = 0; t < 6; ++t) job_row.bind_text(t + 2, *texts[t]);
@@ -191,7 +190,7 @@ base::Status SqliteStore::commit(const Checkpoint& checkpoint) {
   flushing_ = false;
   log_segment_ = checkpoint.log_segment;
   for (Gpu& gpu : gpus_) gpu.first_changed = false;
-  for (Job& job : jobs_) job.dirty = false;
+  jobs_to_write_.clear();
   models_dirty_.assign(models_.size(), false);
   return {};
 }

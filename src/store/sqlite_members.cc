@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/packed_name.h"
 #include "base/text.h"
 #include "jobs/job_name.h"
 #include "store/gpu_runs.h"
@@ -38,9 +39,10 @@ base::Result<std::vector<JobId>> SqliteStore::find_job(std::string_view text) {
   if (!named) return missing;
   std::vector<JobId> exact, by_name;
   bool is_ambiguous = false;
+  const std::string packed = base::packed_name(named->job);
   for (JobId id = 1; id <= jobs_.size(); ++id) {
-    const samples::Holder& holder = this->holder(id);
-    if (holder.job != named->job) continue;
+    if (!jobs_.is_of_job(id - 1, packed)) continue;
+    const samples::Holder holder = this->holder(id);
     if (holder.name_space == named->name_space) exact.push_back(id);
     if (!named->name_space.empty()) continue;
     is_ambiguous = is_ambiguous || (!by_name.empty() && this->holder(by_name.front()).name_space != holder.name_space);

@@ -209,7 +209,7 @@ base::Result<std::vector<JobRecord>> SqliteStore::jobs() {
   std::vector<JobRecord> records(jobs_.size());
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     records[i].id = static_cast<JobId>(i + 1);
-    records[i].holder = jobs_[i].holder;
+    records[i].holder = jobs_[i];
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(std::vector<Held> spans, held(std::nullopt, {{0}, {std::numeric_limits<std::int64_t>::max()}}));
   std::sort(spans.begin(), spans.end(), [](const Held& a, const Held& b) { return a.job < b.job; });

@@ -86,15 +86,13 @@ base::Status SqliteStore::load() {
   for (;;) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const bool row, jobs.step());
     if (!row) break;
-    Job job;
-    std::string* const texts[] = {&job.holder.job, &job.holder.name_space, &job.holder.container,
-                                  &job.holder.user, &job.holder.team, &job.holder.rule};
+    samples::Holder holder;
+    std::string* const texts[] = {&holder.job, &holder.name_space, &holder.container, &holder.user, &holder.team, &holder.rule};
     for (int i = 0; i < 6; ++i) *texts[i] = std::string(jobs.text(i + 1));
-    job.dirty = false;
     if (jobs.integer(0) != static_cast<std::int64_t>(jobs_.size()) + 1) {
       return base::Error{base::ErrorCode::kCorrupt, path_ + ": jobs are missing from its table"};
     }
-    add_job(std::move(job));
+    add_job(holder);
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement models, database_.prepare("SELECT model_raw FROM models ORDER BY id"));
   for (;;) {
@@ -175,15 +173,15 @@ GpuId SqliteStore::gpu(const samples::GpuIdentity& identity) {
   return id;
 }
 
-JobId SqliteStore::add_job(Job job) {
+JobId SqliteStore::add_job(const samples::Holder& holder) {
   const auto id = static_cast<JobId>(jobs_.size() + 1);
-  const auto [first, is_new_name] = job_ids_.emplace(job_key(job.holder), id);
+  const auto [first, is_new_name] = job_ids_.emplace(job_key(holder), id);
   if (!is_new_name) {
     JobId last = first;
     while (next_of_name_[last - 1] != 0) last = next_of_name_[last - 1];
     next_of_name_[last - 1] = id;
   }
-  base::add_one(jobs_) = std::move(job);
+  jobs_.push_back(holder);
   base::add_one(next_of_name_) = 0;
   return id;
 }
@@ -192,18 +190,21 @@ JobId SqliteStore::job(const samples::Holder& holder) {
   // One of the name and namespace that had no other user and no other team: what an exporter does not say, another may.
   const auto differs = [](const std::string& known, const std::string& now) { return !known.empty() && !now.empty() && known != now; };
   for (JobId id = job_ids_.find(job_key(holder)).value_or(0); id != 0; id = next_of_name_[id - 1]) {
-    Job& known = jobs_[id - 1];
-    if (!options_.one_job_a_name && (differs(known.holder.user, holder.user) || differs(known.holder.team, holder.team))) continue;
+    samples::Holder known = jobs_[id - 1];
+    if (!options_.one_job_a_name && (differs(known.user, holder.user) || differs(known.team, holder.team))) continue;
     bool changed = false;
-    fill(known.holder.user, holder.user, changed);
-    fill(known.holder.team, holder.team, changed);
+    fill(known.user, holder.user, changed);
+    fill(known.team, holder.team, changed);
     if (changed) {
-      known.dirty = true;
+      jobs_.replace(id - 1, known);
+      jobs_to_write_.insert(id);
       names_version_ = next_version();
     }
     return id;
   }
-  return add_job({holder, true});
+  const JobId id = add_job(holder);
+  jobs_to_write_.insert(id);
+  return id;
 }
 
 std::uint64_t SqliteStore::next_version() {

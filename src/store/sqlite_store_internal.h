@@ -13,6 +13,7 @@
 
 #include "base/hash_numbers.h"
 #include "base/room.h"
+#include "jobs/holder_list.h"
 #include "store/job_columns.h"
 #include "store/sqlite.h"
 #include "store/instance_index.h"
@@ -68,7 +69,7 @@ class SqliteStore : public Store {
   JobId job(const samples::Holder& holder) override;
   ModelId model(std::string_view model_raw) override;
   const std::string& model_name(ModelId id) const override;
-  const samples::Holder& holder(JobId id) const override { return jobs_.at(id - 1).holder; }
+  samples::Holder holder(JobId id) const override { return jobs_[id - 1]; }
   std::optional<std::uint64_t> names_version() const override { return names_version_; }
   JobId job_count() const override { return static_cast<JobId>(jobs_.size()); }
   base::Status begin() override;
@@ -120,11 +121,7 @@ class SqliteStore : public Store {
     std::uint8_t names = 0;  // which are known, a bit each
     bool first_changed = false;
   };
-  struct Job {
-    samples::Holder holder;
-    bool dirty = true;
-  };
-  JobId add_job(Job job);
+  JobId add_job(const samples::Holder& holder);
   static std::uint64_t next_version();  // never the same twice
   struct Span {
     JobId job = 0;
@@ -233,7 +230,8 @@ class SqliteStore : public Store {
   base::HashNumbers gpu_ids_;
   InstanceIndex instances_;
   std::map<GpuId, samples::GpuIdentity> new_names_;  // to be written
-  std::vector<Job> jobs_;
+  jobs::HolderList jobs_;             // id - 1
+  std::set<JobId> jobs_to_write_;
   base::HashNumbers job_ids_;         // by job and namespace: the first of them
   std::vector<JobId> next_of_name_;  // of each job the next with both, of another user or team; 0: none
   std::vector<std::string> models_;

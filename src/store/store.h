@@ -109,7 +109,7 @@ class Reader {
   virtual ~Reader() = default;
 
   virtual const std::string& model_name(ModelId id) const = 0;
-  virtual const samples::Holder& holder(JobId id) const = 0;  // of a job that this reader has named
+  virtual samples::Holder holder(JobId id) const = 0;  // of a job that this reader has named
   // By jobs::job_text(), also without the namespace where only one namespace has the name: its ids, ascending, one for each user and team
   // that had it. kNotFound for one that is not there, kInvalid where several namespaces have it.
   virtual base::Result<std::vector<JobId>> find_job(std::string_view text) = 0;

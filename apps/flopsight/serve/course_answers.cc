@@ -214,8 +214,9 @@ Result<JobNames> names_of_jobs(store::Reader& reader, const AnswerSettings& sett
   FLOPSIGHT_ASSIGN_OR_RETURN(const ToldTime told, ToldTime::load(jobs, window));
   std::set<const JobService::Held*> measured;
   for (const store::Member& member : members) {
-    if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
-    const samples::Holder& holder = reader.holder(member.job);
+    if (member.job == 0) continue;
+    const samples::Holder holder = reader.holder(member.job);
+    if (!caller.sees(holder)) continue;
     measured.insert(told.of(holder));
     note(group_of(holder, jobs, settings));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/room.h"
 #include "jobs/job_name.h"
 #include "rollups/screen.h"
 #include "serve/job_answers.h"
@@ -15,7 +16,9 @@ using rollups::Cell;
 using store::GpuCell;
 
 constexpr std::int64_t kMinuteMilliseconds = 60'000;
-constexpr std::int64_t kUnseenMillisecondsMax = 86'400'000;
+constexpr std::int64_t kHourMilliseconds = 3'600'000;
+constexpr std::int64_t kUnseenMillisecondsMax = 24 * kHourMilliseconds;
+static_assert(MinuteReader::kForgetHours * kHourMilliseconds > kUnseenMillisecondsMax);
 
 }  // namespace
 
@@ -41,12 +44,28 @@ std::vector<detect::GpuMinute> gpus_of(const FleetMinute& minute, const JobMinut
 
 std::optional<std::uint32_t> MinuteReader::gpu_number(const std::string& name) const { return gpu_numbers_.find(base::hash128(name)); }
 std::optional<std::uint32_t> MinuteReader::job_number(const std::string& id) const { return job_numbers_.find(base::hash128(id)); }
+std::string MinuteReader::job_id(std::uint32_t job) const { return jobs::job_text(holders_[job]); }
+
+std::uint32_t MinuteReader::job_number_of(const samples::Holder& holder) {
+  const auto next = free_jobs_.empty() ? static_cast<std::uint32_t>(jobs_.size()) : free_jobs_.back();
+  const auto [number, is_new] = job_numbers_.emplace(base::hash128(jobs::job_text(holder)), next);
+  if (!is_new) {
+    holders_.replace(number, holder);
+  } else if (free_jobs_.empty()) {
+    base::add_one(jobs_);
+    holders_.push_back(holder);
+  } else {
+    free_jobs_.pop_back();
+    holders_.replace(number, holder);
+  }
+  return number;
+}
 
 base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<GpuCell>& cells) {
   std::vector<store::GpuId> unknown;
   for (const GpuCell& cell : cells) {
-    if (cell.gpu >= gpu_of_id_.size()) gpu_of_id_.resize(std::size_t{cell.gpu} + 1);
-    if (!gpu_of_id_[cell.gpu]) unknown.push_back(cell.gpu);
+    if (cell.gpu >= gpu_of_id_.size()) gpu_of_id_.resize(std::size_t{cell.gpu} + 1, kUnknown);
+    if (gpu_of_id_[cell.gpu] == kUnknown) unknown.push_back(cell.gpu);
   }
   if (unknown.empty()) return {};
   std::sort(unknown.begin(), unknown.end());
@@ -79,21 +98,14 @@ void MinuteReader::learn_jobs(store::Store& store, const AnswerSettings& setting
                                  settings.grouping};
   if (!(basis == basis_)) {
     job_of_id_.clear();
-    ids_of_job_.clear();
+    for (Job& job : jobs_) job.ids.clear();
   }
   basis_ = basis;
   for (const GpuCell& cell : cells) {
-    if (cell.job == 0) continue;
-    if (cell.job >= job_of_id_.size()) job_of_id_.resize(std::size_t{cell.job} + 1);
-    if (job_of_id_[cell.job]) continue;
-    samples::Holder holder = group_of(store.holder(cell.job), jobs_service_, settings);
-    const std::string id = jobs::job_text(holder);
-    const std::uint32_t number = number_of(job_numbers_, id);
-    if (number >= jobs_.size()) base::add_one(jobs_);
-    jobs_[number].id = id;
-    jobs_[number].holder = std::move(holder);
+    if (cell.job == 0 || job_of_id_.contains(cell.job)) continue;
+    const std::uint32_t number = job_number_of(group_of(store.holder(cell.job), jobs_service_, settings));
     job_of_id_[cell.job] = number;
-    ids_of_job_[number].push_back(cell.job);
+    jobs_[number].ids.push_back(cell.job);
   }
 }
 
@@ -120,14 +132,14 @@ void MinuteReader::add(store::Store& store, Building& building, std::span<const 
   FleetMinute& minute = building.minute;
   if (!cells.empty()) minute.start = cells.front().slot_start;
   for (std::size_t i = 0; i < cells.size();) {
-    const auto number = gpu_of_id_[cells[i].gpu];
+    const std::uint32_t number = gpu_of_id_[cells[i].gpu];
     std::size_t end = i;
     while (end < cells.size() && cells[end].gpu == cells[i].gpu) ++end;
-    if (number) {
-      Gpu& gpu = gpus_[*number];
+    if (number != kUnknown) {
+      Gpu& gpu = gpus_[number];
       Cell whole = cells[i].cell;
       for (std::size_t k = i + 1; k < end; ++k) whole.merge(cells[k].cell);
-      minute.gpus.push_back({*number, gpu.host, gpu.is_mig, detect::point_of(whole, minute.start)});
+      minute.gpus.push_back({number, gpu.host, gpu.is_mig, detect::point_of(whole, minute.start)});
       const bool was_held = gpu.is_held;
       const std::uint32_t before = gpu.job;
       gpu.has_job = end == i + 1 && cells[i].job != 0;
@@ -135,7 +147,7 @@ void MinuteReader::add(store::Store& store, Building& building, std::span<const 
       gpu.seen_unix_milliseconds = minute.start.unix_milliseconds;
       for (std::size_t k = i; k < end; ++k) {
         if (cells[k].job == 0) continue;
-        const std::uint32_t job = *job_of_id_[cells[k].job];
+        const std::uint32_t job = job_of_id_.at(cells[k].job);
         gpu.job = job;
         gpu.is_held = true;
         jobs_[job].seen_unix_milliseconds = minute.start.unix_milliseconds;
@@ -143,14 +155,14 @@ void MinuteReader::add(store::Store& store, Building& building, std::span<const 
         Building::OfJob& of = building.jobs[job];
         of.cell.merge(cells[k].cell);
         // Pods of one group may share a GPU.
-        const bool is_there = !of.minute.gpus.empty() && of.minute.gpus.back() == *number;
-        if (!is_there) of.minute.gpus.push_back(*number);
+        const bool is_there = !of.minute.gpus.empty() && of.minute.gpus.back() == number;
+        if (!is_there) of.minute.gpus.push_back(number);
         if (end == i + 1) continue;
         if (is_there) of.minute.shared.pop_back();
-        of.minute.shared.push_back({*number, gpu.host, gpu.is_mig, detect::point_of(cells[k].cell, minute.start)});
+        of.minute.shared.push_back({number, gpu.host, gpu.is_mig, detect::point_of(cells[k].cell, minute.start)});
       }
       const bool is_still_there = std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(i), cells.begin() + static_cast<std::ptrdiff_t>(end),
-                                              [&](const GpuCell& cell) { return cell.job != 0 && *job_of_id_[cell.job] == before; });
+                                              [&](const GpuCell& cell) { return cell.job != 0 && job_of_id_.at(cell.job) == before; });
       if (was_held && !is_still_there) jobs_[before].left_unix_milliseconds = minute.start.unix_milliseconds;
     }
     i = end;
@@ -173,32 +185,58 @@ FleetMinute MinuteReader::finish(Building& building) {
 }
 
 void MinuteReader::see_member(store::Store& store, std::uint32_t job, store::JobId id, units::Instant minute) {
-  std::map<store::JobId, Member>& members = jobs_[job].members;
-  const auto [at, is_new] = members.try_emplace(id);
-  at->second.last = minute;
-  if (!is_new) return;
-  const samples::Holder& holder = store.holder(id);
-  at->second.rule = holder.rule;
-  at->second.name = holder.job;
-  at->second.first = minute;
-  std::erase_if(members, [&](const auto& member) { return (minute - member.second.last).value > kMemberHours * 3'600.0; });
+  std::vector<Member>& members = jobs_[job].members;
+  const auto known = std::find_if(members.begin(), members.end(), [&](const Member& member) { return member.id == id; });
+  if (known != members.end()) {
+    known->last = minute;
+    return;
+  }
+  std::erase_if(members, [&](const Member& member) { return (minute - member.last).value > kMemberHours * 3'600.0; });
+  members.push_back({id, minute, minute, nullptr});
+  if (members.size() == 1) return;
+  for (Member& member : members) {
+    if (member.holder == nullptr) member.holder = std::make_unique<const samples::Holder>(store.holder(member.id));
+  }
 }
 
 std::vector<detect::LabelChange> MinuteReader::changes(std::uint32_t job) const {
   constexpr double kReplacedSeconds = 600;
   std::vector<detect::LabelChange> out;
-  for (const auto& one : jobs_[job].members) {
-    const Member& after = one.second;
-    const auto is_replaced = [&](const auto& member) {
-      const Member& before = member.second;
+  const std::vector<Member>& members = jobs_[job].members;
+  for (const Member& after : members) {
+    const auto is_replaced = [&](const Member& before) {
       const double away_seconds = (after.first - before.last).value;
       return before.first < after.first && away_seconds >= 0 && away_seconds <= kReplacedSeconds && before.last < after.last;
     };
-    const auto before = std::find_if(jobs_[job].members.begin(), jobs_[job].members.end(), is_replaced);
+    const auto before = std::find_if(members.begin(), members.end(), is_replaced);
     const bool is_said = std::any_of(out.begin(), out.end(), [&](const auto& change) { return change.time == after.first; });
-    if (before != jobs_[job].members.end() && !is_said) out.push_back({after.first, after.rule, before->second.name, after.name});
+    if (before != members.end() && !is_said) out.push_back({after.first, after.holder->rule, before->holder->job, after.holder->job});
   }
   return out;
+}
+
+void MinuteReader::forget(units::Instant minute, const std::function<bool(std::uint32_t)>& is_needed) {
+  std::vector<bool> is_over(jobs_.size());
+  for (const std::uint32_t job : free_jobs_) is_over[job] = true;  // already
+  const std::size_t free_before = free_jobs_.size();
+  for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
+    const std::int64_t silent_milliseconds = minute.unix_milliseconds - jobs_[job].seen_unix_milliseconds;
+    if (is_over[job] || silent_milliseconds <= kForgetHours * kHourMilliseconds || is_needed(job)) continue;
+    is_over[job] = true;
+    jobs_[job] = {};
+    holders_.replace(job, {});
+    free_jobs_.push_back(job);
+  }
+  if (free_jobs_.size() == free_before) return;
+  job_numbers_.erase_numbers([&](std::uint32_t job) { return is_over[job]; });
+  for (Gpu& gpu : gpus_) {
+    if (is_over[gpu.job]) gpu.has_job = gpu.is_held = false;
+  }
+  tsl::robin_map<store::JobId, std::uint32_t> left;
+  for (const auto& [id, job] : job_of_id_) {
+    if (!is_over[job]) left.emplace(id, job);
+  }
+  job_of_id_ = std::move(left);
 }
 
 std::vector<MinuteReader::Silence> MinuteReader::silent(units::Instant minute, int minutes) const {
@@ -260,12 +298,9 @@ Result<std::vector<FleetMinute>> MinuteReader::read(store::Store& store, const A
   return out;
 }
 
-Result<std::vector<detect::MinutePoint>> MinuteReader::course(store::Store& store, const Job& job, units::Window window) const {
-  const auto number = job_number(job.id);
-  const auto ids = number ? ids_of_job_.find(*number) : ids_of_job_.end();
-  if (ids == ids_of_job_.end()) return std::vector<detect::MinutePoint>();
+Result<std::vector<detect::MinutePoint>> MinuteReader::course(store::Store& store, std::uint32_t job, units::Window window) const {
   std::map<units::Instant, Cell> minutes;
-  for (const store::JobId id : ids->second) {
+  for (const store::JobId id : jobs_[job].ids) {
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::JobCell> cells, store.job_sum_series(id, window, units::Seconds(kMinuteSeconds)));
     for (const store::JobCell& cell : cells) {
       const units::Instant start{cell.slot_start.unix_milliseconds / kMinuteMilliseconds * kMinuteMilliseconds};

@@ -4,21 +4,26 @@
 //
 // A GPU that was a job's and of which nothing comes while other GPUs of the job go on is a GPU that is not seen: it gets minutes without
 // anything, for a day at most. One that is silent with its whole job is none: the job may be over. silent() lists such jobs.
+// Jobs that are over are forgotten (forget()), GPUs are not.
 // Threads: one at a time; the store is used by read() only.
 
+#include <tsl/robin_map.h>
+
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/hash_numbers.h"
 #include "base/result.h"
-#include "base/room.h"
+#include "base/text_list.h"
 #include "detect/peers.h"
 #include "detect/suspects.h"
+#include "jobs/holder_list.h"
 #include "rollups/cell.h"
 #include "serve/answer.h"
 #include "store/store.h"
@@ -26,7 +31,7 @@
 namespace flopsight::app {
 
 struct JobMinute {
-  std::uint32_t job = 0;  // number of MinuteReader::jobs()
+  std::uint32_t job = 0;  // number of MinuteReader::holder_of()
   detect::MinutePoint point;
   std::vector<std::uint32_t> gpus;        // ascending
   std::vector<detect::GpuMinute> shared;  // of these, such that others had as well: what each had for this job, ascending
@@ -45,6 +50,7 @@ class MinuteReader {
  public:
   static constexpr double kMinuteSeconds = 60;
   static constexpr int kMemberHours = 2;
+  static constexpr int kForgetHours = 25;  // longer than silences are looked for
 
   struct Gpu {
     // Of its last minute in which anything was known of it.
@@ -59,19 +65,6 @@ class MinuteReader {
   struct Model {
     std::string name;  // canonical; empty: not in the catalogue
     std::string raw;
-  };
-  // A pod of a job, or whatever else of the store is one job with others.
-  struct Member {
-    std::string rule;  // the label that names it
-    std::string name;
-    units::Instant first, last;  // minutes in which it had GPUs
-  };
-  struct Job {
-    std::string id;  // jobs::job_text()
-    samples::Holder holder;
-    std::int64_t seen_unix_milliseconds = 0;  // its last minute
-    std::map<store::JobId, Member> members;   // of the last kMemberHours
-    std::int64_t left_unix_milliseconds = 0;  // the last minute in which a GPU of it was seen without it
   };
 
   // A job of which nothing was seen for a while, neither of it nor of any GPU that it had last.
@@ -88,7 +81,7 @@ class MinuteReader {
   // Minutes with anything in the window, ascending. The window has to be of whole minutes.
   base::Result<std::vector<FleetMinute>> read(store::Store& store, const AnswerSettings& settings, units::Window window);
   // The course of one job without its GPUs, ascending; empty where the store does not have it.
-  base::Result<std::vector<detect::MinutePoint>> course(store::Store& store, const Job& job, units::Window window) const;
+  base::Result<std::vector<detect::MinutePoint>> course(store::Store& store, std::uint32_t job, units::Window window) const;
 
   // Jobs that are silent for `minutes` before the end of this minute, and no longer than a day; ascending. A job is left out that
   // a GPU of it was seen without since: that is how jobs end.
@@ -98,9 +91,15 @@ class MinuteReader {
   // grew or shrank has none.
   std::vector<detect::LabelChange> changes(std::uint32_t job) const;
 
+  // Forgets jobs without a minute for kForgetHours before this one, but for those that `is_needed` names; their numbers are given to others.
+  void forget(units::Instant minute, const std::function<bool(std::uint32_t)>& is_needed);
+  std::size_t job_count() const { return jobs_.size() - free_jobs_.size(); }
+
   const std::vector<Gpu>& gpus() const { return gpus_; }
   const std::vector<Model>& models() const { return models_; }
-  const std::vector<Job>& jobs() const { return jobs_; }
+  // jobs::job_text() of holder_of().
+  std::string job_id(std::uint32_t job) const;
+  samples::Holder holder_of(std::uint32_t job) const { return holders_[job]; }
   // By name and by id; nothing for what no minute had yet.
   std::optional<std::uint32_t> gpu_number(const std::string& name) const;
   std::optional<std::uint32_t> job_number(const std::string& id) const;
@@ -109,6 +108,20 @@ class MinuteReader {
   const std::vector<std::string>& host_names() const { return host_names_; }
 
  private:
+  // A pod of a job, or whatever else of the store is one job with others.
+  struct Member {
+    store::JobId id = 0;
+    units::Instant first, last;                     // minutes in which it had GPUs
+    std::unique_ptr<const samples::Holder> holder;  // once the job had several
+  };
+  struct Job {
+    std::int64_t seen_unix_milliseconds = 0;  // its last minute
+    std::int64_t left_unix_milliseconds = 0;  // the last minute in which a GPU of it was seen without it
+    std::vector<Member> members;              // of the last kMemberHours
+    std::vector<store::JobId> ids;            // of the store, as far as `basis_` knows them
+  };
+
+  std::uint32_t job_number_of(const samples::Holder& holder);
   base::Status learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
   void learn_jobs(store::Store& store, const AnswerSettings& settings, const std::vector<store::GpuCell>& cells);
   struct Building {
@@ -133,11 +146,14 @@ class MinuteReader {
   std::vector<Gpu> gpus_;
   std::vector<Model> models_;
   std::vector<Job> jobs_;
+  jobs::HolderList holders_;  // of jobs_
+  std::vector<std::uint32_t> free_jobs_;
   base::NameList gpu_names_;
   std::vector<std::string> host_names_;
-  std::vector<std::optional<std::uint32_t>> gpu_of_id_, job_of_id_;  // by the store's numbers
-  HolderIndex::Basis basis_;                                         // of job_of_id_
-  std::unordered_map<std::uint32_t, std::vector<store::JobId>> ids_of_job_;
+  static constexpr std::uint32_t kUnknown = UINT32_MAX;
+  std::vector<std::uint32_t> gpu_of_id_;  // by the store's numbers
+  tsl::robin_map<store::JobId, std::uint32_t> job_of_id_;
+  HolderIndex::Basis basis_;  // of job_of_id_
 };
 
 }  // namespace flopsight::app

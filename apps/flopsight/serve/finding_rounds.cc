@@ -103,20 +103,20 @@ Result<std::vector<FleetMinute>> FindingRounds::read(units::Window window) {
   return minutes;
 }
 
-units::Instant FindingRounds::past_of(const MinuteReader::Job& job, units::Instant minute) const {
-  const auto open = open_since_.find(job.id);
+units::Instant FindingRounds::past_of(std::uint32_t job, units::Instant minute) const {
+  const auto open = open_since_.find(reader_.job_id(job));
   const units::Instant from = open == open_since_.end() ? minute : std::min(minute, open->second);
   return std::max(from - units::Seconds(kJobPastSeconds), minute - units::Seconds(kJobPastMaxSeconds));
 }
 
 std::string FindingRounds::family_of(std::uint32_t job, const JobMinute& minute, units::Instant start) const {
   if (answers_.families == nullptr) return {};
-  const MinuteReader::Job& known = reader_.jobs()[job];
+  const samples::Holder holder = reader_.holder_of(job);
   analysis::FamilyFacts facts;
-  facts.name = known.holder.job;
-  const auto runs = jobs_.runs_of(known.holder, {start, start + units::Seconds(kMinuteSeconds)});
+  facts.name = holder.job;
+  const auto runs = jobs_.runs_of(holder, {start, start + units::Seconds(kMinuteSeconds)});
   if (runs.ok() && !runs->empty() && !runs->back().name.empty()) facts.name = runs->back().name;
-  facts.user = known.holder.user;
+  facts.user = holder.user;
   for (const std::uint32_t gpu : minute.gpus) {
     const std::string& model = reader_.models()[reader_.gpus()[gpu].model].name;
     if (!model.empty() && std::find(facts.models.begin(), facts.models.end(), model) == facts.models.end()) facts.models.push_back(model);
@@ -129,9 +129,8 @@ std::string FindingRounds::family_of(std::uint32_t job, const JobMinute& minute,
 Status FindingRounds::warm_jobs(store::Store& store, const FleetMinute& minute) {
   for (const JobMinute& job : minute.jobs) {
     if (watch_.watches(job.job) || !watch_.has_room()) continue;
-    const MinuteReader::Job& known = reader_.jobs()[job.job];
     FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<detect::MinutePoint> past,
-                               reader_.course(store, known, {past_of(known, minute.start), minute.start}));
+                               reader_.course(store, job.job, {past_of(job.job, minute.start), minute.start}));
     watch_.warm(job.job, minute.start, past, family_of(job.job, job, minute.start));
   }
   return {};
@@ -235,6 +234,10 @@ Status FindingRounds::look_at(units::Instant start, const FleetMinute* minute, u
   std::vector<Sighting> seen;
   if (minute != nullptr) seen = watch_.minute(*minute, answers_);
   const Status silent = add_silent(start, now, seen);
+  if (std::abs((start - jobs_forgotten_).value) >= kForgetSeconds) {
+    jobs_forgotten_ = start;
+    reader_.forget(start, [this](std::uint32_t job) { return watch_.watches(job); });
+  }
   look_beside(start, now);
   for (Sighting sighting : beside_) {
     sighting.record.first = std::min(sighting.record.first, start);

@@ -66,7 +66,7 @@ class FindingRounds {
   base::Status begin(units::Instant horizon);
   base::Result<std::vector<FleetMinute>> read(units::Window window);
   base::Status warm_jobs(store::Store& store, const FleetMinute& minute);
-  units::Instant past_of(const MinuteReader::Job& job, units::Instant minute) const;
+  units::Instant past_of(std::uint32_t job, units::Instant minute) const;
   std::string family_of(std::uint32_t job, const JobMinute& minute, units::Instant start) const;
   base::Status look_at(units::Instant start, const FleetMinute* minute, units::Instant now, bool more_follow);
   void look_beside(units::Instant start, units::Instant now);
@@ -90,7 +90,7 @@ class FindingRounds {
   std::map<std::string, units::Instant> open_since_;  // by job: of what was open before the restart
   std::int64_t minutes_at_once_ = 60;
   bool has_read_ = false;  // since memory was given back
-  units::Instant looked_beside_, looked_at_silence_, forgotten_, levels_kept_;
+  units::Instant looked_beside_, looked_at_silence_, forgotten_, jobs_forgotten_, levels_kept_;
   std::optional<units::Instant> waste_until_;
   std::vector<findings::Sighting> beside_;  // audits and waste as they were last
 

@@ -32,11 +32,11 @@ void price(const MinuteReader& known, const std::vector<std::uint32_t>& gpus, co
 }  // namespace
 
 void FindingWatch::warm(std::uint32_t job, units::Instant minute, std::span<const detect::MinutePoint> past, std::string family) {
-  const MinuteReader::Job& known = names_.jobs()[job];
+  const std::string name = names_.holder_of(job).job;
   detect::RegressionOptions options;
   options.daily_load = options_.daily_load != nullptr && std::any_of(options_.daily_load->begin(), options_.daily_load->end(),
-                                                                     [&](const base::Regex& name) { return name.found_in(known.holder.job); });
-  Watched& watched = jobs_.try_emplace(job, known.id, options).first->second;
+                                                                     [&](const base::Regex& one) { return one.found_in(name); });
+  Watched& watched = jobs_.try_emplace(job, names_.job_id(job), options).first->second;
   watched.family = std::move(family);
   watched.seen_unix_milliseconds = minute.unix_milliseconds;
   for (const detect::MinutePoint& point : past) watched.detector.add(point, {});
@@ -54,7 +54,7 @@ void FindingWatch::name_owner(const Finding& finding, findings::Record& record, 
     const auto job = names_.job_number(finding.job);
     if (!job) return;
     record.job = finding.job;
-    record.holder = names_.jobs()[*job].holder;
+    record.holder = names_.holder_of(*job);
     if (const auto now = gpus_of_job_.find(*job); gpus.empty() && now != gpus_of_job_.end()) gpus = now->second;
     // Of a job that is silent: those that it had last.
     for (std::uint32_t gpu = 0; gpus.empty() && gpu < all.size(); ++gpu) {
@@ -67,8 +67,8 @@ void FindingWatch::name_owner(const Finding& finding, findings::Record& record, 
   const MinuteReader::Gpu& first = all[gpus.front()];
   const bool is_one = std::all_of(gpus.begin(), gpus.end(), [&](std::uint32_t gpu) { return all[gpu].has_job && all[gpu].job == first.job; });
   if (!is_one) return;
-  record.job = names_.jobs()[first.job].id;
-  record.holder = names_.jobs()[first.job].holder;
+  record.job = names_.job_id(first.job);
+  record.holder = names_.holder_of(first.job);
 }
 
 std::optional<Sighting> FindingWatch::sighting(const Finding& finding, units::Instant minute, const AnswerSettings& settings) const {
@@ -120,7 +120,7 @@ std::map<std::uint32_t, std::vector<Finding>> FindingWatch::by_job(const std::ve
 
 void FindingWatch::keep_level(std::uint32_t job, const Watched& watched) {
   const auto ofu_ratio = watched.detector.level_ofu_ratio();
-  if (ofu_ratio && !watched.family.empty()) families_.keep(watched.family, names_.jobs()[job].id, *ofu_ratio);
+  if (ofu_ratio && !watched.family.empty()) families_.keep(watched.family, names_.job_id(job), *ofu_ratio);
 }
 
 void FindingWatch::forget(std::int64_t now_unix_milliseconds) {
@@ -154,7 +154,7 @@ std::vector<Sighting> FindingWatch::minute(const FleetMinute& minute, const Answ
     watched->second.detector.add(job.point, gpus_of(minute, job));
     if (now % kLevelEveryMilliseconds == 0) keep_level(job.job, watched->second);
     const auto of_job = faults_of.find(job.job);
-    const std::vector<double> family = families_.others(watched->second.family, names_.jobs()[job.job].id);
+    const std::vector<double> family = families_.others(watched->second.family, names_.job_id(job.job));
     const std::vector<detect::LabelChange> changes =
         watched->second.detector.is_regressed() ? names_.changes(job.job) : std::vector<detect::LabelChange>();
     const std::vector<Finding> found =

@@ -27,9 +27,11 @@ class HolderIndex {
     bool operator==(const Basis&) const = default;
   };
 
-  // For one question.
+  // For one question. Holders that only many questions ago were asked for are forgotten.
   void begin(Basis basis);
 
+  // Of a job that of() was called for; nothing for another.
+  std::optional<samples::HolderId> known(store::JobId job);
   // `owner_of` may be empty.
   samples::HolderId of(store::JobId job, const samples::Holder& holder, const jobs::Grouping::OwnerOf& owner_of);
   // Of a job that is in no store.
@@ -39,13 +41,16 @@ class HolderIndex {
   analysis::GroupNumbers& groups();
 
  private:
-  // Holders of other questions, told and stored, that may be in the table beside those of jobs.
-  static constexpr std::size_t kOthersMax = 100'000;
+  // Holders of other questions, told and stored, that may be in the table beside twice those of the largest of the last questions.
+  static constexpr std::size_t kOthersMax = 20'000;
 
   std::optional<Basis> basis_;
   jobs::HolderTable table_;
   std::uint64_t changes_ = 0;  // of the table, that `groups_` knows
-  std::vector<std::optional<samples::HolderId>> of_job_;  // by job
+  std::size_t asked_ = 0;       // by this question; a job may be asked for twice
+  std::size_t asked_most_ = 0;  // by the last ones, each counting an eighth less than the one after it
+  static constexpr samples::HolderId kUnknown = UINT32_MAX;
+  std::vector<samples::HolderId> of_job_;  // by job
   analysis::GroupNumbers groups_;
 };
 

@@ -47,9 +47,26 @@ TEST(HolderIndex, groups_follow_what_becomes_known_of_a_holder) {
 TEST(HolderIndex, what_was_only_told_of_does_not_pile_up) {
   HolderIndex index;
   index.begin({1, 0, nullptr});
-  for (int i = 0; i < 100'001; ++i) index.of_told(pod("told-" + std::to_string(i)));
+  for (int i = 0; i < 20'001; ++i) index.of_told(pod("told-" + std::to_string(i)));
   index.begin({1, 0, nullptr});
   EXPECT_EQ(index.table().size(), 0U);
+}
+
+TEST(HolderIndex, jobs_of_a_large_question_stay_for_the_next_and_go_once_only_small_ones_are_asked) {
+  HolderIndex index;
+  constexpr store::JobId kJobs = 50'000;
+  const auto ask = [&](store::JobId jobs) {
+    index.begin({1, 0, nullptr});
+    for (store::JobId job = 1; job <= jobs; ++job) {
+      if (!index.known(job)) index.of(job, pod("job-" + std::to_string(job)), {});
+    }
+  };
+  ask(kJobs);
+  for (int i = 0; i < 5; ++i) ask(10);
+  EXPECT_EQ(index.table().size(), kJobs);
+  for (int i = 0; i < 20; ++i) ask(10);
+  EXPECT_EQ(index.table().size(), 10U);
+  EXPECT_EQ(index.table().at(*index.known(7)).job, "job-7");
 }
 
 }  // namespace

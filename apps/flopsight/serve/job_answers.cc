@@ -62,8 +62,9 @@ Result<std::map<std::string, Gathered>> gather(store::Reader& reader, JobService
   std::map<std::string, Gathered> groups;
   std::map<JobId, Gathered*> of_job;
   for (store::Member& member : members) {
-    if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
-    const samples::Holder& holder = reader.holder(member.job);
+    if (member.job == 0) continue;
+    const samples::Holder holder = reader.holder(member.job);
+    if (!caller.sees(holder)) continue;
     samples::Holder group = group_of(holder, jobs, settings);
     const std::string id = jobs::job_text(group);
     Gathered& gathered = groups[id];
@@ -283,8 +284,10 @@ Result<FoundJob> find_known_job(store::Reader& reader, JobService* jobs, const A
   }
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<store::Member> members, reader.members(window, std::nullopt));
   for (const store::Member& member : members) {
-    if (member.job == 0 || !caller.sees(reader.holder(member.job))) continue;
-    const samples::Holder group = group_of(reader.holder(member.job), jobs, settings);
+    if (member.job == 0) continue;
+    const samples::Holder holder = reader.holder(member.job);
+    if (!caller.sees(holder)) continue;
+    const samples::Holder group = group_of(holder, jobs, settings);
     if (jobs::job_text(group) != id && group.job != id) continue;
     if (!found.jobs.empty() && found.holder.name_space != group.name_space) {
       return several(id);

@@ -51,9 +51,8 @@ base::Status check_log_zones(store::Reader& reader, JobService& service, std::sp
   if (jobs.empty() || life.end <= life.start) return {};
   std::vector<samples::Holder> holders = {answer.holder};
   for (const store::JobId job : jobs) {
-    if (!(reader.holder(job).job == answer.holder.job && reader.holder(job).name_space == answer.holder.name_space)) {
-      holders.push_back(reader.holder(job));
-    }
+    samples::Holder holder = reader.holder(job);
+    if (holder.job != answer.holder.job || holder.name_space != answer.holder.name_space) holders.push_back(std::move(holder));
   }
   // In a wrong zone the job may report nothing in the window that is asked about.
   FLOPSIGHT_ASSIGN_OR_RETURN(auto sources, service.sources_of(holders, {life.start - kZones, life.end + kZones}));

@@ -10,7 +10,7 @@ namespace {
 base::Result<std::vector<training_logs::Step>> steps_of(store::Reader& reader, JobService& jobs, const FoundJob& found, units::Window window) {
   std::vector<samples::Holder> holders = {found.holder};
   for (const store::JobId job : found.jobs) {
-    const samples::Holder& member = reader.holder(job);
+    const samples::Holder member = reader.holder(job);
     const bool known = std::any_of(holders.begin(), holders.end(), [&](const samples::Holder& one) {
       return one.job == member.job && one.name_space == member.name_space;
     });

@@ -25,7 +25,7 @@ bool is_down(const std::set<std::string>& down, const std::string& host) {
 Result<bool> SilentJobs::is_told(const MinuteReader::Silence& silence, units::Instant minute, std::string& by) {
   const std::int64_t seen = silence.seen.unix_milliseconds;
   if (const auto known = over_.find(silence.job); known != over_.end() && known->second == seen) return false;
-  const samples::Holder& holder = reader_.jobs()[silence.job].holder;
+  const samples::Holder holder = reader_.holder_of(silence.job);
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<schedulers::Job> runs, jobs_.runs_of(holder, {minute, minute + units::Seconds(kMinuteSeconds)}));
   for (const schedulers::Job& run : runs) {
     if (!run.held_at(minute)) continue;
@@ -62,7 +62,7 @@ Result<std::vector<Finding>> SilentJobs::at(units::Instant minute, units::Instan
     Finding& finding = out.emplace_back();
     finding.kind = detect::FindingKind::kUnseen;
     finding.severity = detect::info_of(finding.kind).severity;
-    finding.job = reader_.jobs()[silence.job].id;
+    finding.job = reader_.job_id(silence.job);
     finding.first = silence.seen + units::Seconds(kMinuteSeconds);
     finding.last = minute;
     finding.evidence = {{"gpu_count", static_cast<double>(silence.gpus.size())}, {"unmeasured_seconds", (minute - silence.seen).value}};
