@@ -105,7 +105,7 @@ TEST(Point, a_history_keeps_what_causes_are_told_apart_by_and_no_value_for_what_
   const MinutePoint kept = KeptMinute(point).point();
   EXPECT_EQ(kept.start, point.start);
   EXPECT_EQ(kept.measured_seconds, 480);
-  EXPECT_NEAR(*kept.ofu_ratio, 0.4123456, 1e-7);
+  EXPECT_NEAR(*kept.ofu_ratio, 0.4123456, 0.4123456 / 4096);
   EXPECT_NEAR(*kept.sm_ratio, 0.9, 1e-5);
   EXPECT_NEAR(*kept.clock_hertz, 1.755e9, 5e4);
   EXPECT_NEAR(*kept.link_bytes_per_second, 3.3e11, 3.3e11 / 256);
@@ -114,7 +114,20 @@ TEST(Point, a_history_keeps_what_causes_are_told_apart_by_and_no_value_for_what_
   EXPECT_FALSE(kept.tensor_ratio || kept.power_cap_ratio || kept.power_brake_ratio);
   point.link_bytes_per_second = std::nullopt;
   EXPECT_FALSE(KeptMinute(point).point().link_bytes_per_second);
-  EXPECT_LE(sizeof(KeptMinute), 24U);  // 120 of them a job
+  EXPECT_LE(sizeof(KeptMinute), 20U);  // 120 of them a job
+}
+
+TEST(Point, a_history_keeps_ofu_and_measured_time_of_any_job_to_eleven_bits) {
+  MinutePoint point;
+  for (const double ofu_ratio : {0.0, 1e-6, 0.02, 0.1, 0.4999999, 0.5, 1.0, 1.7, 1'999.0}) {
+    for (const double seconds : {0.0, 0.03125, 59.7, 60.0, 2'047.9, 2'048.0, 6'000.0, 60.0 * 2'000'000, 1e11}) {
+      point.ofu_ratio = ofu_ratio;
+      point.measured_seconds = seconds;
+      const KeptMinute kept(point);
+      EXPECT_NEAR(kept.ofu_ratio(), ofu_ratio, ofu_ratio / 2048 + 1e-9);
+      EXPECT_NEAR(kept.measured_seconds(), seconds, seconds / 2048);
+    }
+  }
 }
 
 TEST(Recent, keeps_the_last_ones_in_as_little_room_as_that_takes) {

@@ -67,6 +67,23 @@ Quantity from_steps(Number steps, double steps_per_unit) {
   return steps / steps_per_unit;
 }
 
+// Eleven bits of a number of 0 or more, and above them which power of two they count, from 2^`exponent_min` on.
+constexpr int kShortBits = 11;
+std::uint16_t to_short(double value, int exponent_min) {
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  exponent = std::max(exponent - kShortBits, exponent_min);
+  int steps = static_cast<int>(std::lround(std::ldexp(value, -exponent)));
+  if (steps == 1 << kShortBits) {
+    ++exponent;
+    steps /= 2;
+  }
+  return static_cast<std::uint16_t>((exponent - exponent_min) << kShortBits | steps);
+}
+double from_short(std::uint16_t bits, int exponent_min) { return std::ldexp(bits & ((1 << kShortBits) - 1), (bits >> kShortBits) + exponent_min); }
+constexpr int kOfuExponentMin = -31;     // up to 2,000
+constexpr int kSecondsExponentMin = -5;  // a thirty-second, up to 10^11
+
 }  // namespace
 
 std::uint16_t to_half(float value) {
@@ -78,14 +95,17 @@ float from_half(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{
 
 KeptMinute::KeptMinute(const MinutePoint& point)
     : minute_(static_cast<std::int32_t>(point.start.unix_milliseconds / 60'000)),
-      ofu_ratio_(static_cast<float>(*point.ofu_ratio)),
-      measured_seconds_(static_cast<float>(point.measured_seconds)),
+      ofu_(to_short(*point.ofu_ratio, kOfuExponentMin)),
+      measured_(to_short(point.measured_seconds, kSecondsExponentMin)),
       tensor_(to_steps<std::uint16_t>(point.tensor_ratio, kActivitySteps)),
       sm_(to_steps<std::uint16_t>(point.sm_ratio, kActivitySteps)),
       clock_(to_steps<std::uint16_t>(point.clock_hertz, 1 / kClockStepHertz)),
       links_(to_half(point.link_bytes_per_second.single())) {
   for (std::size_t i = 0; i < shares_.size(); ++i) shares_[i] = to_steps<std::uint8_t>(point.*kKeptShares[i], kShareSteps);
 }
+
+double KeptMinute::ofu_ratio() const { return from_short(ofu_, kOfuExponentMin); }
+double KeptMinute::measured_seconds() const { return from_short(measured_, kSecondsExponentMin); }
 
 MinutePoint KeptMinute::point() const {
   MinutePoint out;

@@ -70,8 +70,8 @@ struct MinutePoint {
   bool shared = false;  // by several holders at once
 };
 
-// What a history keeps of a measured minute, of which many jobs have many: all that causes are told apart by (suspects.h). OFU has single precision, the
-// clock steps of 0.1 MHz, activities and shares of the time steps of 1/50,000 and 1/250, bytes 8 bits of precision.
+// What a history keeps of a measured minute, of which many jobs have many: all that causes are told apart by (suspects.h). OFU and measured
+// time have 11 bits of precision, bytes 8, the clock steps of 0.1 MHz, activities and shares of the time steps of 1/50,000 and 1/250.
 class KeptMinute {
  public:
   // `point` has an OFU, and starts at a whole minute.
@@ -80,13 +80,13 @@ class KeptMinute {
   MinutePoint point() const;
 
   units::Instant start() const { return {std::int64_t{minute_} * 60'000}; }
-  double ofu_ratio() const { return static_cast<double>(ofu_ratio_); }
-  double measured_seconds() const { return static_cast<double>(measured_seconds_); }
+  double ofu_ratio() const;
+  double measured_seconds() const;
 
  private:
   std::int32_t minute_ = 0;  // since 1970
-  float ofu_ratio_ = 0;
-  float measured_seconds_ = 0;
+  std::uint16_t ofu_ = 0;
+  std::uint16_t measured_ = 0;
   // The highest value of each: not known.
   std::uint16_t tensor_ = 0, sm_ = 0, clock_ = 0, links_ = 0;
   std::array<std::uint8_t, 4> shares_{};

@@ -155,7 +155,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
   Gpu& gpu = gpus_[index];
   if (gpu.rows.empty() || gpu.away) return;
   const std::int64_t slot = units::milliseconds(options_.slot);
-  const bool is_idle = everything || now.unix_milliseconds - gpu.arrived > units::milliseconds(options_.idle);
+  const bool is_idle = everything || now.unix_milliseconds - std::int64_t{gpu.arrived_seconds} * 1000 > units::milliseconds(options_.idle);
   const std::int64_t newest = gpu.rows.back().unix_milliseconds();
   const std::int64_t step = units::milliseconds(step_of(gpu.rows, options_.fleet.integrate.step_default));
   // Closed out: the last sample holds for one step, in a slot of its own length.
@@ -167,6 +167,8 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     return;
   }
   if (gpu.kind == 0) resolve(gpu);
+  const auto of_instances = gpu.has_instances ? instances_until_.find(index) : instances_until_.end();
+  const std::int64_t instances_until = of_instances == instances_until_.end() ? 0 : of_instances->second;
   std::int64_t left = slots_at_once_;
   while (gpu.closed_until < limit) {
     if (slots_at_once_ != 0 && left-- == 0) {
@@ -199,7 +201,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
       }
     }
     if (is_idle) window.end.unix_milliseconds = std::min(window.end.unix_milliseconds, last);
-    const bool divided = gpu.has_instances && gpu.instances_until >= window.start.unix_milliseconds;
+    const bool divided = gpu.has_instances && instances_until >= window.start.unix_milliseconds;
     if (!divided && window.start < window.end) close_slot(index, window, sink);
     gpu.closed_until += slot;
   }

@@ -213,11 +213,11 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
     return said(AddResult::kNotOurs);
   }
   if (gpu.rows.empty() && !before_start_.empty()) continue_from_start(binding.gpu, time, segment);
-  gpu.arrived = now.unix_milliseconds;
+  gpu.arrived_seconds = static_cast<std::uint32_t>(now.unix_milliseconds / 1000);
   gpu.away = false;
   gpu.newest = std::max(gpu.newest, time.unix_milliseconds);
   if (gpu.is_instance) {
-    std::int64_t& until = gpus_[gpu.parent].instances_until;
+    std::int64_t& until = instances_until_[gpu.parent];
     until = std::max(until, time.unix_milliseconds);
   }
   return said(store(gpu, binding, *alias, time.unix_milliseconds, raw, segment));

@@ -182,22 +182,23 @@ class LiveFleet {
   struct Gpu {
     std::uint32_t kind = 0;             // number of kinds_; 0: not resolved yet
     float scraped_max_clock_hertz = 0;  // 0: not scraped
-    bool has_uuid = false;
-    bool has_model = false;
-    bool calibrated = true;
-    bool has_tensor = false;     // ever
-    bool opened = false;         // closed_until is set
-    bool away = false;           // closed out; the last row is context only
-    GpuIndex parent = 0;         // of a MIG instance
-    std::uint32_t speaks = 0;    // 1 + the label set of the newest tensor activity
-    bool is_instance = false;
-    bool has_instances = false;
+    std::uint32_t speaks = 0;           // 1 + the label set of the newest tensor activity
+    std::uint32_t arrived_seconds = 0;  // since 1970, on the wall clock
+    bool has_uuid : 1 = false;
+    bool has_model : 1 = false;
+    bool calibrated : 1 = true;
+    bool has_tensor : 1 = false;  // ever
+    bool opened : 1 = false;      // closed_until is set
+    bool away : 1 = false;        // closed out; the last row is context only
+    bool is_instance : 1 = false;
+    bool has_instances : 1 = false;
+    GpuIndex parent = 0;  // of a MIG instance
     std::int64_t closed_until = 0;
     std::int64_t newest = 0;
-    std::int64_t instances_until = 0;  // newest row of an instance
-    std::int64_t arrived = 0;  // wall clock
     PendingRows rows;
   };
+  static_assert(sizeof(PendingRows) == 64);
+  static_assert(sizeof(Gpu) == 104);  // there may be a million
 
   GpuIndex gpu_of(const jobs::LabelFacts& facts, std::string_view scope);
   GpuIndex make_gpu(const std::string& key, const samples::GpuIdentity& identity);
@@ -246,6 +247,7 @@ class LiveFleet {
   // Of each divided GPU, what its instances had of each slot that is not written yet.
   std::map<GpuIndex, std::map<std::int64_t, std::int64_t>> instance_microseconds_;
   std::map<GpuIndex, std::vector<GpuIndex>> instances_;
+  std::unordered_map<GpuIndex, std::int64_t> instances_until_;  // of each divided GPU, the newest row of an instance
   std::array<std::uint64_t, kAddResultCount> counts_{};
   std::array<std::uint64_t, samples::kAbsentReasonCount> absent_noted_{};
   HostPauses pauses_;

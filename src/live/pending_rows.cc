@@ -139,11 +139,8 @@ bool PendingRows::same(std::size_t i, std::uint8_t slot, double value) const {
 
 void PendingRows::drop_before(std::size_t first) {
   for (std::size_t i = first - std::min(first, kEarlier); i < first; ++i) {
-    if (earlier_count_ == kEarlier) {
-      std::copy(earlier_.begin() + 1, earlier_.end(), earlier_.begin());
-      --earlier_count_;
-    }
-    earlier_[earlier_count_++] = static_cast<std::uint32_t>(rows_[i].unix_milliseconds());
+    std::copy(earlier_.begin() + 1, earlier_.end(), earlier_.begin());
+    earlier_.back() = static_cast<std::uint32_t>(rows_[i].unix_milliseconds());
   }
   const auto count = static_cast<std::ptrdiff_t>(first);
   rows_.erase(rows_.begin(), rows_.begin() + count);
@@ -171,8 +168,8 @@ std::vector<std::int64_t> PendingRows::earlier() const {
   std::vector<std::int64_t> times;
   if (rows_.empty()) return times;
   const std::int64_t front = rows_.front().unix_milliseconds();
-  for (std::size_t i = 0; i < earlier_count_; ++i) {
-    times.push_back(front - static_cast<std::int64_t>(static_cast<std::uint32_t>(front) - earlier_[i]));
+  for (const std::uint32_t time : earlier_) {
+    if (time != kNoTime) times.push_back(front - static_cast<std::int64_t>(static_cast<std::uint32_t>(front) - time));
   }
   // A late row may have gone before them.
   std::erase_if(times, [&](std::int64_t t) { return t >= front; });

@@ -108,11 +108,16 @@ class PendingRows {
 
  private:
   static constexpr std::size_t kEarlier = 8;
+  static constexpr std::uint32_t kNoTime = UINT32_MAX;  // of which a time that looks like it is one, once in fifty days
+  static constexpr std::array<std::uint32_t, kEarlier> none_earlier() {
+    std::array<std::uint32_t, kEarlier> none{};
+    for (std::uint32_t& time : none) time = kNoTime;
+    return none;
+  }
 
   std::vector<PendingRow> rows_;
-  // Lower halves of their times, which the first row's time completes: the newest last.
-  std::array<std::uint32_t, kEarlier> earlier_{};
-  std::uint8_t earlier_count_ = 0;
+  // Lower halves of their times, which the first row's time completes: the newest last. What is none stands before them.
+  std::array<std::uint32_t, kEarlier> earlier_ = none_earlier();
   std::unique_ptr<std::vector<CycleCounters>> cycles_;  // none, or one for each row: few exporters have them
 };
 

@@ -65,17 +65,16 @@ std::vector<JobCell> merged(std::vector<JobCell> a, std::vector<JobCell> b) {
 }  // namespace
 
 base::Status SqliteStore::write_jobs() {
-  std::vector<JobCell> all;
-  all.reserve(job_cells_.size());
-  for (auto& [key, cell] : job_cells_) all.push_back(std::move(cell));
-  job_cells_.clear();
-  FLOPSIGHT_RETURN_IF_ERROR(write_fleet(all));
-  // By hour and group, so that blocks do not cross either.
+  FLOPSIGHT_RETURN_IF_ERROR(write_fleet());
+  // By hour and group, so that blocks do not cross either. Each cell is there once.
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<JobCell>> parts;
-  for (JobCell& cell : all) {
+  while (!job_cells_.empty()) {
+    JobCell& cell = job_cells_.begin()->second;
     parts[{cell.slot_start.unix_milliseconds / milliseconds(kCoarseSeconds), cell.job / kGroupSize}].push_back(std::move(cell));
+    job_cells_.erase(job_cells_.begin());
   }
-  for (auto& [key, cells] : parts) {
+  for (; !parts.empty(); parts.erase(parts.begin())) {
+    auto& [key, cells] = *parts.begin();
     sort_cells(cells);
     FLOPSIGHT_RETURN_IF_ERROR(write_closed(BlockKind::kJob, key.second, cells));
     const std::vector<JobCell> hours = coarsened(cells, kCoarseSeconds);
@@ -93,9 +92,9 @@ base::Status SqliteStore::write_jobs() {
 }
 
 // All cells of each slot as one, kept as those of jobs are.
-base::Status SqliteStore::write_fleet(const std::vector<JobCell>& cells) {
+base::Status SqliteStore::write_fleet() {
   std::map<std::int64_t, std::map<units::Instant, JobCell>> by_hour;
-  for (const JobCell& cell : cells) {
+  for (const auto& [key, cell] : job_cells_) {
     JobCell& sum = by_hour[cell.slot_start.unix_milliseconds / milliseconds(kCoarseSeconds)][cell.slot_start];
     sum.slot_start = cell.slot_start;
     sum.cell.merge(cell.cell);

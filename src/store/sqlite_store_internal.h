@@ -139,7 +139,7 @@ class SqliteStore : public Store {
   base::Status write_gpu_names();
   base::Status write_gpu_group(std::uint32_t group);
   base::Status write_jobs();
-  base::Status write_fleet(const std::vector<JobCell>& cells);
+  base::Status write_fleet();
   base::Status write_closed(BlockKind kind, std::int64_t group, const std::vector<JobCell>& cells);
   base::Status write_sums(BlockKind kind, std::int64_t slot_seconds, std::int64_t group, std::vector<JobCell> cells);
   static base::Status read_sums(std::string_view bytes, units::Seconds slot, std::vector<JobCell>& cells);

@@ -277,7 +277,7 @@ class Ingest {
 
   // Everything below: fleet_mutex_.
   // Messages as they are decompressed: two at once keep a core busy each, and of a large one the room is not kept.
-  base::SpareBuffers messages_{2, std::size_t{4} << 20};
+  base::SpareBuffers messages_{2, std::size_t{1} << 20};
   mutable std::mutex fleet_mutex_;
   samples::QualityLog quality_;
   samples::QualityLog log_unreadable_;  // when the process began

@@ -109,7 +109,10 @@ void Ingest::remember(const Batch& batch) {
         job.delivered_microseconds += closed.cell[rollups::CellField::kDelivered];
       }
     }
-    if (latest_gpus_.size() <= closed.gpu) latest_gpus_.resize(closed.gpu + 1);
+    if (latest_gpus_.size() <= closed.gpu) {
+      base::make_room(latest_gpus_, closed.gpu + 1);
+      latest_gpus_.resize(closed.gpu + 1);
+    }
     const auto measured = closed.cell[rollups::CellField::kMeasured];
     const auto delivered = closed.cell[rollups::CellField::kDelivered];
     latest_gpus_[closed.gpu] = {
