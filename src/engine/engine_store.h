@@ -69,6 +69,7 @@ class EngineStore : public store::Store {
   bool simulated() const override { return local_.store->simulated(); }
   std::uint32_t log_segment() const override { return local_.store->log_segment(); }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override { return local_.store->closed_until(); }
+  std::vector<std::pair<base::Hash128, rollups::DividedGpu>> divided() const override { return local_.store->divided(); }
   std::vector<store::JobId> last_jobs(const base::Hash128& gpu_key) const override { return local_.store->last_jobs(gpu_key); }
   base::Result<std::vector<store::JobTotal>> job_totals(units::Window window, std::optional<store::JobId> job) override {
     return local_.store->job_totals(window, job);
@@ -117,6 +118,7 @@ class EngineStore : public store::Store {
   base::Status load();
   bool is_too_late(std::int64_t slot) const;
   base::Status put_all();
+  base::Status add_less(const store::GpuCell& less);
   base::Status put_gpus();
   base::Status put_job_slots();
   base::Status put_hours();
@@ -148,6 +150,7 @@ class EngineStore : public store::Store {
   bool flushing_ = false;
   std::map<std::int64_t, JobCells> pending_;  // by slot: what this flush adds
   std::vector<store::GpuCell> gpu_cells_;
+  std::map<std::tuple<store::GpuId, store::JobId, std::int64_t>, store::GpuCell> lessened_;  // by slot: whole, as it is with this flush
   std::vector<std::tuple<std::int64_t, store::GpuId, store::JobId>> pairs_;  // hour, GPU, holder
 };
 

@@ -145,10 +145,37 @@ void LiveFleet::close_slot(GpuIndex index, units::Window window, const CellSink&
     closed.cell[CellField::kSampleCount] = is_first ? static_cast<std::int64_t>(in_slot) : 0;
     ++part;
     if (gpu.is_instance) {
-      instance_microseconds_[gpu.parent][closed.slot_start.unix_milliseconds] += closed.cell.allocated_microseconds();
+      sink_of_instance(closed, sink);
+    } else {
+      sink(closed);
     }
-    sink(closed);
   }
+  // It was taken for whole, so that nothing is left over for anybody.
+  if (!gpu.has_instances) return;
+  Divided& divided = divided_.at(index);
+  divided.rests_until = std::max(divided.rests_until, (turn + 1) * units::milliseconds(options_.slot));
+}
+
+// What is in no instance of a slot is known once all of them have closed it, and written then (close_rests()). An instance that was taken for gone
+// may have more of a slot whose rest is written. As far as it says something, the rest is that much less; that it was silent, the rest says already.
+void LiveFleet::sink_of_instance(const ClosedCell& closed, const CellSink& sink) {
+  Divided& divided = divided_.at(gpus_[closed.gpu].parent);
+  if (closed.slot_start.unix_milliseconds >= divided.rests_until) {
+    divided.open_microseconds[closed.slot_start.unix_milliseconds] += closed.cell.allocated_microseconds();
+    sink(closed);
+    return;
+  }
+  if (closed.cell[rollups::CellField::kMeasured] == 0) return;
+  sink(closed);
+  ClosedCell less;
+  less.gpu = gpus_[closed.gpu].parent;
+  less.slot_start = closed.slot_start;
+  less.cell.absent(samples::AbsentReason::kUnsplitInstances) = -closed.cell.allocated_microseconds();
+  sink(less);
+}
+
+bool LiveFleet::is_divided_at(GpuIndex index, units::Instant start) const {
+  return gpus_[index].has_instances && divided_.at(index).newest >= start.unix_milliseconds;
 }
 
 void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything) {
@@ -167,8 +194,6 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
     return;
   }
   if (gpu.kind == 0) resolve(gpu);
-  const auto of_instances = gpu.has_instances ? instances_until_.find(index) : instances_until_.end();
-  const std::int64_t instances_until = of_instances == instances_until_.end() ? 0 : of_instances->second;
   std::int64_t left = slots_at_once_;
   while (gpu.closed_until < limit) {
     if (slots_at_once_ != 0 && left-- == 0) {
@@ -201,8 +226,7 @@ void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& si
       }
     }
     if (is_idle) window.end.unix_milliseconds = std::min(window.end.unix_milliseconds, last);
-    const bool divided = gpu.has_instances && instances_until >= window.start.unix_milliseconds;
-    if (!divided && window.start < window.end) close_slot(index, window, sink);
+    if (!is_divided_at(index, window.start) && window.start < window.end) close_slot(index, window, sink);
     gpu.closed_until += slot;
   }
   drop_closed(gpu);
@@ -224,32 +248,42 @@ void LiveFleet::drop_closed(Gpu& gpu) {
 void LiveFleet::close_rests(const CellSink& sink) {
   end_pause_round();
   const std::int64_t slot = units::milliseconds(options_.slot);
-  for (auto& [parent, slots] : instance_microseconds_) {
+  for (auto& [parent, divided] : divided_) {
     std::int64_t complete = std::numeric_limits<std::int64_t>::max();
-    for (const GpuIndex instance : instances_[parent]) {
+    for (const GpuIndex instance : divided.instances) {
       const Gpu& gpu = gpus_[instance];
       if (!gpu.away) complete = std::min(complete, gpu.closed_until);
     }
-    while (!slots.empty() && slots.begin()->first + slot <= complete) {
-      const std::int64_t rest = slot * 1000 - slots.begin()->second;
+    std::map<std::int64_t, std::int64_t>& open = divided.open_microseconds;
+    for (; !open.empty() && (open.begin()->first + slot <= complete || open.size() > kOpenSlotsMax); open.erase(open.begin())) {
+      const auto [start, microseconds] = *open.begin();
+      divided.rests_until = std::max(divided.rests_until, start + slot);
+      const std::int64_t rest = slot * 1000 - microseconds;
       // Below a microsecond per instance it is rounding.
-      if (rest > 16) {
-        ClosedCell closed;
-        closed.gpu = parent;
-        closed.slot_start = units::Instant{slots.begin()->first};
-        closed.cell.absent(samples::AbsentReason::kUnsplitInstances) = rest;
-        closed.cell[rollups::CellField::kCellCount] = 1;
-        sink(closed);
-      }
-      slots.erase(slots.begin());
+      if (rest <= 16) continue;
+      ClosedCell closed;
+      closed.gpu = parent;
+      closed.slot_start = units::Instant{start};
+      closed.cell.absent(samples::AbsentReason::kUnsplitInstances) = rest;
+      closed.cell[rollups::CellField::kCellCount] = 1;
+      sink(closed);
     }
+  }
+}
+
+void LiveFleet::for_divided(const std::function<void(std::span<const GpuIndex>, const rollups::DividedGpu&)>& use) const {
+  for (const auto& [parent, divided] : divided_) {
+    if (divided.rests_until == 0 && divided.open_microseconds.empty()) continue;
+    rollups::DividedGpu one{units::Instant{divided.rests_until}, {}};
+    for (const auto& [start, microseconds] : divided.open_microseconds) one.open_microseconds.emplace_back(units::Instant{start}, microseconds);
+    use(divided.instances, one);
   }
 }
 
 // Instances first: they read rows of their GPU that closing it would drop.
 void LiveFleet::close_instances(units::Instant now, const CellSink& sink, bool everything) {
-  for (const auto& [parent, instances] : instances_) {
-    for (const GpuIndex index : instances) close_gpu(index, now, sink, everything);
+  for (const auto& [parent, divided] : divided_) {
+    for (const GpuIndex index : divided.instances) close_gpu(index, now, sink, everything);
   }
 }
 

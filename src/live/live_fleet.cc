@@ -149,16 +149,19 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
   }
   const bool names_whole = !seen.uuid.empty() && !samples::is_instance_uuid(seen.uuid);
   if (!seen.mig_instance.empty() && seen.mig_instance != seen.uuid && (names_whole || has_place)) {
-    samples::GpuIdentity whole = seen;
-    whole.mig_instance.clear();
-    whole.mig_profile.clear();
-    if (!names_whole) whole.uuid.clear();
+    const samples::GpuIdentity whole = samples::whole_gpu(seen);
     const GpuIndex parent =
         make_gpu(names_whole ? "u" + samples::normalized_uuid(seen.uuid) + '\0' : whole_place, whole);
     gpus_[index].parent = parent;
     gpus_[index].is_instance = true;
     gpus_[parent].has_instances = true;
-    instances_[parent].push_back(index);
+    const auto [at, is_new] = divided_.try_emplace(parent);
+    Divided& divided = at->second;
+    divided.instances.push_back(index);
+    if (const auto before = is_new && restore_divided ? restore_divided(whole) : std::nullopt) {
+      divided.rests_until = before->rests_until.unix_milliseconds;
+      for (const auto& [start, microseconds] : before->open_microseconds) divided.open_microseconds[start.unix_milliseconds] = microseconds;
+    }
   }
   return index;
 }
@@ -217,8 +220,8 @@ AddResult LiveFleet::add(LabelSetId labels, const MetricUse& metric, std::string
   gpu.away = false;
   gpu.newest = std::max(gpu.newest, time.unix_milliseconds);
   if (gpu.is_instance) {
-    std::int64_t& until = instances_until_[gpu.parent];
-    until = std::max(until, time.unix_milliseconds);
+    std::int64_t& newest = divided_.at(gpu.parent).newest;
+    newest = std::max(newest, time.unix_milliseconds);
   }
   return said(store(gpu, binding, *alias, time.unix_milliseconds, raw, segment));
 }

@@ -35,6 +35,7 @@
 #include "live/identity_table.h"
 #include "live/pending_rows.h"
 #include "rollups/cell.h"
+#include "rollups/divided_gpu.h"
 #include "rollups/fleet.h"
 #include "samples/gpu.h"
 #include "samples/quality.h"
@@ -103,6 +104,8 @@ class LiveFleet {
 
   // Asked once for each GPU when it is first seen.
   std::function<std::optional<ClosedUntil>(const samples::GpuIdentity&)> restore;
+  // The same of a divided GPU, when the first of its instances is seen: for_divided() as it was when cells were last written.
+  std::function<std::optional<rollups::DividedGpu>(const samples::GpuIdentity&)> restore_divided;
 
   // What the labels of a series mean (without the metric's name). `scope` is the target that was scraped, empty where
   // labels alone name hosts. Nothing past label_sets_max.
@@ -125,6 +128,8 @@ class LiveFleet {
   void close_rests(const CellSink& sink);
   // At most so many slots of a GPU in one call of these, so that a backlog is not one endless close; 0: all.
   void set_slots_at_once(std::int64_t count) { slots_at_once_ = count; }
+  // Each divided GPU that has anything written or open, with its instances.
+  void for_divided(const std::function<void(std::span<const GpuIndex> instances, const rollups::DividedGpu&)>& use) const;
   // For ClosedUntil.
   HolderSetId holders_of(std::span<const samples::Holder> holders);
   // Slots wait a quarter as long for late samples: there is no room for what comes meanwhile.
@@ -218,6 +223,8 @@ class LiveFleet {
   static void drop_closed(Gpu& gpu);  // rows that no open slot can need
   void close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything);
   void close_slot(GpuIndex index, units::Window window, const CellSink& sink);
+  void sink_of_instance(const ClosedCell& closed, const CellSink& sink);
+  bool is_divided_at(GpuIndex index, units::Instant start) const;
   samples::GpuTimeline timeline_of(const Gpu& gpu, units::Window window) const;
   // host_pause.cc: what a slot lacks because a profiler holds the counters of the whole host.
   void explain_by_host(GpuIndex index, units::Window window, rollups::GpuTime& rolled);
@@ -244,10 +251,14 @@ class LiveFleet {
   std::unordered_map<std::uint64_t, HolderSetId> set_with_;  // (set, holder) to set
   std::uint64_t last_key_ = UINT64_MAX;                      // of it, looked up last
   HolderSetId last_set_ = 0;
-  // Of each divided GPU, what its instances had of each slot that is not written yet.
-  std::map<GpuIndex, std::map<std::int64_t, std::int64_t>> instance_microseconds_;
-  std::map<GpuIndex, std::vector<GpuIndex>> instances_;
-  std::unordered_map<GpuIndex, std::int64_t> instances_until_;  // of each divided GPU, the newest row of an instance
+  struct Divided {
+    std::vector<GpuIndex> instances;
+    std::int64_t newest = 0;       // row of an instance
+    std::int64_t rests_until = 0;  // as in rollups::DividedGpu
+    std::map<std::int64_t, std::int64_t> open_microseconds;
+  };
+  static constexpr std::size_t kOpenSlotsMax = 256;  // of a GPU; past them the rest of the oldest is written, and corrected if more comes
+  std::map<GpuIndex, Divided> divided_;
   std::array<std::uint64_t, kAddResultCount> counts_{};
   std::array<std::uint64_t, samples::kAbsentReasonCount> absent_noted_{};
   HostPauses pauses_;

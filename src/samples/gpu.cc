@@ -44,6 +44,14 @@ std::string whole_gpu_key(const GpuIdentity& gpu) {
   return "i" + gpu.host + '\0' + gpu.index;
 }
 
+GpuIdentity whole_gpu(const GpuIdentity& instance) {
+  GpuIdentity whole = instance;
+  whole.mig_instance.clear();
+  whole.mig_profile.clear();
+  if (is_instance_uuid(whole.uuid)) whole.uuid.clear();
+  return whole;
+}
+
 std::string normalized_bus_id(std::string_view bus_id) {
   std::string text = base::to_lower(bus_id);
   // The domain comes with four or eight digits, or not at all.

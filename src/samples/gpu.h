@@ -55,6 +55,8 @@ bool is_instance_uuid(std::string_view uuid);
 void fill_attributes(GpuIdentity& known, const GpuIdentity& seen);
 // The same for all instances of one GPU and for that GPU: its UUID, else its host and index. Empty where they do not say which it is.
 std::string whole_gpu_key(const GpuIdentity& gpu);
+// The GPU that a MIG instance is part of, as far as what is said of the instance names it.
+GpuIdentity whole_gpu(const GpuIdentity& instance);
 // "00000000:53:00.0" and "0000:53:00.0" are one.
 std::string normalized_bus_id(std::string_view bus_id);
 

@@ -7,10 +7,9 @@ namespace flopsight::store {
 
 void InstanceIndex::add(GpuId id, const samples::GpuIdentity& identity) {
   if (identity.mig_instance.empty()) return;
-  samples::GpuIdentity gpu;
-  gpu.uuid = identity.uuid;
-  gpu.host = identity.host;
-  gpu.index = identity.index;
+  samples::GpuIdentity gpu = samples::whole_gpu(identity);
+  // An index beside nothing but the instance's UUID may count instances.
+  if (identity.mig_instance == identity.uuid) gpu.uuid = identity.uuid;
   const base::Hash128 whole = gpu_key(gpu);
   instances_.emplace(id, Instance{whole, firsts_.emplace(whole, id).first->second});
 }

@@ -21,6 +21,11 @@ class InstanceIndex {
   // `whole`: the number of a key, if there is one. See Reader::make_whole().
   void make_whole(std::vector<GpuId>& gpus, const std::function<std::optional<GpuId>(const base::Hash128&)>& whole) const;
 
+  // The key of the GPU that an instance is of; nothing for what is no instance.
+  std::optional<base::Hash128> whole_of(GpuId instance) const {
+    const auto at = instances_.find(instance);
+    return at == instances_.end() ? std::nullopt : std::optional(at->second.whole);
+  }
   // Each instance and the key of its GPU, ascending.
   void for_all(const std::function<void(GpuId, const base::Hash128&)>& use) const {
     for (const auto& [id, instance] : instances_) use(id, instance.whole);

@@ -204,7 +204,7 @@ TEST_F(FleetSeriesTest, a_store_from_before_there_were_sums_of_the_fleet_adds_up
   store_.reset();
   {
     auto database = Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite);
-    ASSERT_TRUE(database->execute("DELETE FROM blocks WHERE kind IN (4, 5); DELETE FROM meta WHERE key LIKE 'fleet%'; PRAGMA user_version = 2").ok());
+    ASSERT_TRUE(database->execute("DELETE FROM blocks WHERE kind IN (4, 5); DELETE FROM meta WHERE key LIKE 'fleet%'; ALTER TABLE checkpoint DROP COLUMN divided; PRAGMA user_version = 2").ok());
   }
   SqliteStoreOptions options;
   options.read_only = true;

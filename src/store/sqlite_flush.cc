@@ -159,6 +159,9 @@ base::Status SqliteStore::write_names() {
 base::Status SqliteStore::write_checkpoint(const Checkpoint& checkpoint) {
   std::vector<std::int64_t> ids, times;
   for (const auto& [id, time] : checkpoint.closed_until) gpus_.at(id - 1).closed_until = time.unix_milliseconds;
+  for (const auto& [instance, divided] : checkpoint.divided) {
+    if (const auto whole = instances_.whole_of(instance)) divided_[*whole] = {instance, divided};
+  }
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     if (gpus_[i].closed_until == 0) continue;
     ids.push_back(static_cast<std::int64_t>(i + 1));
@@ -167,9 +170,10 @@ base::Status SqliteStore::write_checkpoint(const Checkpoint& checkpoint) {
   wire::ColumnWriter writer;
   writer.add(ids);
   writer.add(times);
-  FLOPSIGHT_ASSIGN_OR_RETURN(Statement replace, database_.prepare("INSERT OR REPLACE INTO checkpoint VALUES(1, ?, ?)"));
+  FLOPSIGHT_ASSIGN_OR_RETURN(Statement replace, database_.prepare("INSERT OR REPLACE INTO checkpoint(id, log_segment, closed_until, divided) VALUES(1, ?, ?, ?)"));
   replace.bind(1, checkpoint.log_segment);
   replace.bind_blob(2, writer.finish(kCompressionLevel));
+  replace.bind_blob(3, encode_divided());
   return replace.run();
 }
 

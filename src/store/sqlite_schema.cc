@@ -19,7 +19,7 @@ CREATE TABLE blocks(
 CREATE INDEX blocks_by_time ON blocks(
   kind, slot_seconds, entity_group, start_unix_milliseconds, end_unix_milliseconds);
 CREATE TABLE checkpoint(
-  id INTEGER PRIMARY KEY CHECK (id = 1), log_segment INTEGER NOT NULL, closed_until BLOB NOT NULL);
+  id INTEGER PRIMARY KEY CHECK (id = 1), log_segment INTEGER NOT NULL, closed_until BLOB NOT NULL, divided BLOB NOT NULL DEFAULT x'');
 )sql";
 
 // What is missing of a store is noticed when it is opened, when it can be put aside, and not by the first question.
@@ -123,6 +123,7 @@ base::Status prepare_schema(Database& database, std::int64_t slot_milliseconds) 
   if (version == 1) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_1(database));
   if (version == 1 || version == 2) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_2(database));
   if (version >= 1 && version <= 3) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_3(database));
+  if (version >= 1 && version <= 4) FLOPSIGHT_RETURN_IF_ERROR(upgrade_from_4(database));
   FLOPSIGHT_ASSIGN_OR_RETURN(const std::int64_t slot,
                              number(database, "SELECT value FROM meta WHERE key = 'slot_milliseconds'"));
   if (slot != slot_milliseconds) {

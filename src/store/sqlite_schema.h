@@ -8,7 +8,7 @@
 
 namespace flopsight::store {
 
-inline constexpr std::int64_t kSchemaVersion = 4;
+inline constexpr std::int64_t kSchemaVersion = 5;
 // Older ones can be read as they are, but not written.
 inline constexpr std::int64_t kReadableVersion = 2;
 
@@ -28,5 +28,6 @@ std::string views();
 base::Status upgrade_from_1(Database& database);
 base::Status upgrade_from_2(Database& database);
 base::Status upgrade_from_3(Database& database);
+base::Status upgrade_from_4(Database& database);
 
 }  // namespace flopsight::store

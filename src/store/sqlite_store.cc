@@ -134,6 +134,7 @@ base::Status SqliteStore::load_checkpoint() {
     }
     gpus_[static_cast<std::size_t>(id - 1)].closed_until = columns[1][i];
   }
+  FLOPSIGHT_RETURN_IF_ERROR(load_divided());
   return load_spans();
 }
 

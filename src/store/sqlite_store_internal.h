@@ -85,6 +85,7 @@ class SqliteStore : public Store {
   bool simulated() const override { return simulated_; }
   std::uint32_t log_segment() const override { return log_segment_; }
   std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const override;
+  std::vector<std::pair<base::Hash128, rollups::DividedGpu>> divided() const override;
   std::vector<JobId> last_jobs(const base::Hash128& gpu_key) const override;
 
   base::Result<std::vector<JobId>> find_job(std::string_view text) override;
@@ -163,6 +164,8 @@ class SqliteStore : public Store {
   base::Result<std::vector<Member>> members_in(Database& database, units::Window window, std::optional<JobId> job) const;
   void add_open(Held span, units::Window window, std::vector<Held>& spans) const;
   base::Status load_checkpoint();
+  base::Status load_divided();
+  std::string encode_divided() const;
   base::Status load_spans();
   // Prepared once for all GPUs of a question: preparing takes longer than reading.
   base::Result<Statement> select_names();
@@ -229,6 +232,7 @@ class SqliteStore : public Store {
   std::vector<Gpu> gpus_;  // id - 1
   base::HashNumbers gpu_ids_;
   InstanceIndex instances_;
+  std::map<base::Hash128, std::pair<GpuId, rollups::DividedGpu>> divided_;  // by the whole GPU; an instance of it
   std::map<GpuId, samples::GpuIdentity> new_names_;  // to be written
   jobs::HolderList jobs_;             // id - 1
   std::set<JobId> jobs_to_write_;

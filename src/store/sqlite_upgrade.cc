@@ -157,4 +157,11 @@ base::Status upgrade_from_3(Database& database) {
   return done.ok() ? done : base::Status(done.error().within("bringing it up to date from version 3"));
 }
 
+// How far divided GPUs are written was in no store: slots that are open now are as they would have been then.
+base::Status upgrade_from_4(Database& database) {
+  const base::Status done = database.execute("BEGIN IMMEDIATE; ALTER TABLE checkpoint ADD COLUMN divided BLOB NOT NULL DEFAULT x''; PRAGMA user_version = 5; COMMIT;");
+  if (!done.ok()) static_cast<void>(database.execute("ROLLBACK"));
+  return done.ok() ? done : base::Status(done.error().within("bringing it up to date from version 4"));
+}
+
 }  // namespace flopsight::store

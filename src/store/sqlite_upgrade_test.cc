@@ -89,7 +89,7 @@ TEST_F(UpgradeTest, totals_by_job_and_views_are_those_of_version_1) {
   EXPECT_EQ(*fleet, *by_jobs);
   EXPECT_EQ(rows(view), view_before);
   EXPECT_EQ(rows(list), list_before);
-  EXPECT_EQ(rows("PRAGMA user_version"), std::vector<std::string>{"4      "});
+  EXPECT_EQ(rows("PRAGMA user_version"), std::vector<std::string>{"5      "});
   EXPECT_TRUE((*store)->take_notes().empty());
 }
 

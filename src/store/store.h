@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "rollups/cell.h"
+#include "rollups/divided_gpu.h"
 #include "samples/gpu.h"
 #include "samples/quality.h"
 #include "store/block.h"
@@ -183,6 +184,7 @@ class Store : public Reader {
   struct Checkpoint {
     std::uint32_t log_segment = 1;  // read the log from here on
     std::vector<std::pair<GpuId, units::Instant>> closed_until;  // of all GPUs that are known
+    std::vector<std::pair<GpuId, rollups::DividedGpu>> divided = {};  // by an instance of each; those of others stay as they are
   };
   virtual base::Status commit(const Checkpoint& checkpoint) = 0;
   virtual void roll_back() = 0;
@@ -209,6 +211,8 @@ class Store : public Reader {
   virtual std::uint32_t log_segment() const = 0;
   // By gpu_key(), of all GPUs that were ever closed.
   virtual std::vector<std::pair<base::Hash128, units::Instant>> closed_until() const = 0;
+  // Divided GPUs as the last commit left them, by gpu_key() of the whole GPU.
+  virtual std::vector<std::pair<base::Hash128, rollups::DividedGpu>> divided() const { return {}; }
   // Who had the GPU of that key up to where it is closed; nobody, or several where it was shared.
   virtual std::vector<JobId> last_jobs(const base::Hash128& gpu_key) const = 0;
 

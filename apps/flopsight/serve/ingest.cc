@@ -245,20 +245,7 @@ base::Status Ingest::start() {
 
 void Ingest::make_fleet() {
   fleet_ = std::make_unique<live::LiveFleet>(options_.live, rules_, quality_);
-  restored_.clear();
-  std::vector<samples::Holder> holders;
-  for (const auto& [key, time] : store_->closed_until()) {
-    holders.clear();
-    for (const store::JobId job : store_->last_jobs(key)) holders.push_back(store_->holder(job));
-    restored_.emplace(key, live::ClosedUntil{time, fleet_->holders_of(holders)});
-  }
-  fleet_->restore = [this](const samples::GpuIdentity& identity) -> std::optional<live::ClosedUntil> {
-    const auto at = restored_.find(store::gpu_key(identity));
-    if (at == restored_.end()) return std::nullopt;
-    const live::ClosedUntil closed = at->second;
-    restored_.erase(at);
-    return closed;
-  };
+  restore_from_store();
   fleet_->set_jobs(jobs_);
   known_gpus_.clear();
   known_holders_.clear();

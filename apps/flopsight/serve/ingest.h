@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -223,6 +224,7 @@ class Ingest {
   base::Status start();
   base::Status recover();  // both locks held
   void make_fleet();
+  void restore_from_store();
   WriteAnswer apply_remote_write(wire::RemoteWriteVersion version, std::string_view message, units::Instant now,
                                  std::uint32_t segment);
   void apply_scrape(std::string_view body, units::Instant now, std::uint32_t segment);
@@ -277,7 +279,7 @@ class Ingest {
 
   // Everything below: fleet_mutex_.
   // Messages as they are decompressed: two at once keep a core busy each, and of a large one the room is not kept.
-  base::SpareBuffers messages_{2, std::size_t{1} << 20};
+  base::SpareBuffers messages_{2, std::size_t{4} << 20};
   mutable std::mutex fleet_mutex_;
   samples::QualityLog quality_;
   samples::QualityLog log_unreadable_;  // when the process began
@@ -294,6 +296,7 @@ class Ingest {
   std::unordered_map<samples::HolderId, LatestJob> latest_jobs_;
   // From the store at the last recovery, for GPUs that have not been seen since.
   tsl::robin_map<base::Hash128, live::ClosedUntil, base::Hash128Hasher> restored_;
+  std::map<base::Hash128, rollups::DividedGpu> restored_divided_;
   IngestCounters counters_;
   std::vector<std::string> notes_;
   units::Instant newest_sample_;

@@ -187,6 +187,11 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
         checkpoint.closed_until.emplace_back(known_gpus_[i].id, closed);
       }
     }
+    fleet_->for_divided([&](std::span<const live::GpuIndex> instances, const rollups::DividedGpu& divided) {
+      const auto is_known = [&](live::GpuIndex index) { return index < known_gpus_.size() && known_gpus_[index].id != 0; };
+      const auto known = std::find_if(instances.begin(), instances.end(), is_known);
+      if (known != instances.end()) checkpoint.divided.emplace_back(known_gpus_[*known].id, divided);
+    });
     ++counters_.flushes;
     is_simulated = fleet_->simulated();
     more_ = fleet_->take_more();

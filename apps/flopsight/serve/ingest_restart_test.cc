@@ -71,14 +71,7 @@ TEST_F(Restarted, a_silence_through_a_restart_is_unmeasured_time_of_whom_the_gpu
     run("next", {2}, 1'800, 2'400);
     run("", {3}, 1'800, 2'400);
     flush(true);
-    Totals all = totals();
-    // But for the one difference between the last reading of the clock before and the first one after.
-    for (auto& [job, fields] : all) {
-      for (const rollups::CellField field : {rollups::CellField::kClockDifferenceCount, rollups::CellField::kClockDifference}) {
-        fields[static_cast<std::size_t>(field)] = 0;
-      }
-    }
-    return all;
+    return totals_but_for_clock_differences();
   };
   const Totals with = feed(true);
   EXPECT_NEAR(hours("train"), 2 * 2'415.0 / 3'600, 0.01);

@@ -124,6 +124,16 @@ class IngestHarness {
     }
     return out;
   }
+  // Of a GPU that was closed out before a restart, the difference between the last reading of its clock before and the first one after is not known.
+  Totals totals_but_for_clock_differences() const {
+    Totals all = totals();
+    for (auto& [job, fields] : all) {
+      for (const rollups::CellField field : {rollups::CellField::kClockDifferenceCount, rollups::CellField::kClockDifference}) {
+        fields[static_cast<std::size_t>(field)] = 0;
+      }
+    }
+    return all;
+  }
   // GPU-hours of a job, allocated.
   double hours(const std::string& job) const {
     Ingest::StoreHandle store = ingest_->store();
