@@ -23,11 +23,12 @@ constexpr std::int64_t kHurry = 4;
 constexpr std::size_t kCadenceSteps = 8;
 
 units::Seconds step_of(const PendingRows& rows, units::Seconds otherwise) {
-  if (rows.size() < 2) return otherwise;
+  // Rows that are gone count too: of a GPU that was away, one is left, and how long it was away is no step.
+  std::vector<std::int64_t> times = rows.size() > kCadenceSteps ? std::vector<std::int64_t>() : rows.earlier();
+  for (std::size_t i = rows.size() - std::min(rows.size(), kCadenceSteps + 1); i < rows.size(); ++i) times.push_back(rows.at(i).unix_milliseconds());
+  if (times.size() < 2) return otherwise;
   std::vector<std::int64_t> steps;
-  for (std::size_t i = rows.size() - std::min<std::size_t>(rows.size() - 1, kCadenceSteps); i < rows.size(); ++i) {
-    steps.push_back(rows.at(i).unix_milliseconds() - rows.at(i - 1).unix_milliseconds());
-  }
+  for (std::size_t i = times.size() - std::min(times.size() - 1, kCadenceSteps); i < times.size(); ++i) steps.push_back(times[i] - times[i - 1]);
   const auto pick = steps.begin() + static_cast<std::ptrdiff_t>((steps.size() - 1) * 3 / 4);
   std::nth_element(steps.begin(), pick, steps.end());
   return units::Seconds(static_cast<double>(*pick) / 1000);

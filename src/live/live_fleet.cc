@@ -233,9 +233,10 @@ void LiveFleet::continue_from_start(GpuIndex index, units::Instant first, std::u
   if (before == before_start_.end()) return;
   Gpu& gpu = gpus_[index];
   // Its last sample held for a step, up to where it is closed.
-  const std::int64_t last = gpu.closed_until - units::milliseconds(options_.fleet.integrate.step_default);
+  const std::int64_t step = units::milliseconds(options_.fleet.integrate.step_default);
+  const std::int64_t last = gpu.closed_until - step;
   if (first.unix_milliseconds >= gpu.closed_until && last > 0) {
-    gpu.rows.at(gpu.rows.touch(last, static_cast<std::uint16_t>(segment))).holders = before->second;
+    gpu.rows.begin_after(last, step, static_cast<std::uint16_t>(segment)).holders = before->second;
   }
   before_start_.erase(before);
 }

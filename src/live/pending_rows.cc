@@ -104,6 +104,13 @@ std::size_t PendingRows::touch(std::int64_t unix_milliseconds, std::uint16_t log
   return at;
 }
 
+PendingRow& PendingRows::begin_after(std::int64_t last_unix_milliseconds, std::int64_t step_milliseconds, std::uint16_t log_segment) {
+  for (std::size_t i = 0; i < kEarlier; ++i) {
+    earlier_[i] = static_cast<std::uint32_t>(last_unix_milliseconds - static_cast<std::int64_t>(kEarlier - i) * step_milliseconds);
+  }
+  return rows_[touch(last_unix_milliseconds, log_segment)];
+}
+
 double PendingRows::value(std::size_t i, std::uint8_t slot) const {
   const PendingRow& row = rows_[i];
   if (slot < kFloatSlots) return static_cast<double>(row.floats[slot]);

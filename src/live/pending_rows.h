@@ -82,6 +82,9 @@ class PendingRows {
   // The row of that time (0 to 2^47 - 1), made if need be; its index is valid until the next call.
   std::size_t touch(std::int64_t unix_milliseconds, std::uint16_t log_segment);
 
+  // Of no rows yet: what is known is that there were some up to `last`, a row there, and one each `step` before it as far as the cadence is asked for.
+  PendingRow& begin_after(std::int64_t last_unix_milliseconds, std::int64_t step_milliseconds, std::uint16_t log_segment);
+
   // Whether the row has a value in the slot, and that value.
   bool has(std::size_t i, std::uint8_t slot) const { return (rows_[i].present >> slot & 1) != 0; }
   double value(std::size_t i, std::uint8_t slot) const;
