@@ -88,28 +88,10 @@ void EngineStore::roll_back() {
   progress_ = committed_;
   pending_.clear();
   gpu_cells_.clear();
-  lessened_.clear();
   pairs_.clear();
 }
 
-// A cell that makes a slot less that is written: series have the slot as it is then, whole.
-base::Status EngineStore::add_less(const GpuCell& less) {
-  const auto [at, is_new] = lessened_.try_emplace({less.gpu, less.job, less.slot_start.unix_milliseconds}, less);
-  if (!is_new) {
-    at->second.cell.merge(less.cell);
-    return {};
-  }
-  FLOPSIGHT_ASSIGN_OR_RETURN(const std::vector<GpuCell> written,
-                             local_.store->gpu_series({std::nullopt, std::vector{less.gpu}}, {less.slot_start, less.slot_start + options_.slot}, options_.slot));
-  for (const GpuCell& cell : written) {
-    if (cell.job == less.job) at->second.cell.merge(cell.cell);
-  }
-  return {};
-}
-
 base::Status EngineStore::add(const GpuCell& cell, store::ModelId model) {
-  const bool is_less = cell.cell.allocated_microseconds() < 0;
-  if (is_less) FLOPSIGHT_RETURN_IF_ERROR(add_less(cell));
   FLOPSIGHT_RETURN_IF_ERROR(local_.store->add(cell, model));
   const std::int64_t slot = cell.slot_start.unix_milliseconds;
   JobCell& merged = pending_[slot][{cell.job, model}];
@@ -123,7 +105,6 @@ base::Status EngineStore::add(const GpuCell& cell, store::ModelId model) {
   }
   const std::tuple pair(hour_of(slot), cell.gpu, cell.job);
   if (pairs_.empty() || pairs_.back() != pair) pairs_.push_back(pair);
-  if (is_less) return {};
   gpu_cells_.push_back(cell);
   if (gpu_cells_.size() >= kParcelCells) return put_gpus();
   return {};
@@ -155,8 +136,6 @@ bool EngineStore::is_too_late(std::int64_t slot) const {
 }
 
 base::Status EngineStore::put_all() {
-  for (const auto& [key, cell] : lessened_) gpu_cells_.push_back(cell);
-  lessened_.clear();
   FLOPSIGHT_RETURN_IF_ERROR(put_gpus());
   if (pending_.empty()) return {};
   progress_.newest = std::max(progress_.newest, pending_.rbegin()->first + slot_milliseconds_);

@@ -118,7 +118,6 @@ class EngineStore : public store::Store {
   base::Status load();
   bool is_too_late(std::int64_t slot) const;
   base::Status put_all();
-  base::Status add_less(const store::GpuCell& less);
   base::Status put_gpus();
   base::Status put_job_slots();
   base::Status put_hours();
@@ -150,7 +149,6 @@ class EngineStore : public store::Store {
   bool flushing_ = false;
   std::map<std::int64_t, JobCells> pending_;  // by slot: what this flush adds
   std::vector<store::GpuCell> gpu_cells_;
-  std::map<std::tuple<store::GpuId, store::JobId, std::int64_t>, store::GpuCell> lessened_;  // by slot: whole, as it is with this flush
   std::vector<std::tuple<std::int64_t, store::GpuId, store::JobId>> pairs_;  // hour, GPU, holder
 };
 

@@ -167,9 +167,14 @@ void LiveFleet::sink_of_instance(const ClosedCell& closed, const CellSink& sink)
     return;
   }
   if (closed.cell[rollups::CellField::kMeasured] == 0) return;
+  const GpuIndex parent = gpus_[closed.gpu].parent;
+  if (options_.rests_are_final) {
+    quality_.add("late_instance", rollups::gpu_label(identity(closed.gpu)));
+    return;
+  }
   sink(closed);
   ClosedCell less;
-  less.gpu = gpus_[closed.gpu].parent;
+  less.gpu = parent;
   less.slot_start = closed.slot_start;
   less.cell.absent(samples::AbsentReason::kUnsplitInstances) = -closed.cell.allocated_microseconds();
   sink(less);

@@ -56,6 +56,8 @@ struct LiveOptions {
   std::uint32_t gpus_max = 2'000'000;
   std::uint32_t label_sets_max = 8'000'000;
   std::uint32_t holders_max = 4'000'000;
+  // What is written cannot be made less: of an instance nothing is taken any more once the rest of its GPU's slot is written.
+  bool rests_are_final = false;
   // A GPU that sends faster than its slots are closed waits for close().
   std::uint32_t rows_per_gpu_max = 8'192;
 };

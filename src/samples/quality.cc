@@ -47,6 +47,7 @@ constexpr CodeText kCodes[] = {
     {"label_gap_bridged",
      "samples without job labels between two of the same job on the same GPU: given to that job"},
     {"label_conflict", "job labels and scheduler or jobs file disagree; the labels were used"},
+    {"late_instance", "a MIG instance said more of a slot after what it leaves over of its GPU was written to an engine: left out"},
     {"log_zone_doubtful",
      "the times of a training log were read in a zone in which they do not fit the activity of the job's GPUs; nothing was shifted"},
     {"malformed_line", "a line that is not the exposition format was skipped; the rest was used"},

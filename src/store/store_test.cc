@@ -238,6 +238,51 @@ TEST_F(StoreTest, where_each_gpu_is_closed_survives_a_restart) {
   EXPECT_EQ(closed[1].second.unix_milliseconds, kDay + 6 * kMinute);
 }
 
+TEST_F(StoreTest, how_far_divided_gpus_are_written_survives_restarts_and_a_damaged_list_costs_only_itself) {
+  const auto instance = [&](const std::string& uuid, const std::string& number) {
+    samples::GpuIdentity identity;
+    identity.uuid = uuid;
+    identity.mig_instance = number;
+    return store_->gpu(identity);
+  };
+  const auto whole = [](const std::string& uuid) {
+    samples::GpuIdentity identity;
+    identity.uuid = uuid;
+    return gpu_key(identity);
+  };
+  using Divided = std::map<base::Hash128, rollups::DividedGpu>;
+  const auto divided = [&] {
+    const auto all = store_->divided();
+    return Divided(all.begin(), all.end());
+  };
+  const rollups::DividedGpu a{Instant{kDay}, {{Instant{kDay + kMinute}, 5'000'000}, {Instant{kDay + 3 * kMinute}, 7}}}, b{Instant{kDay + kMinute}, {}};
+  const GpuId a1 = instance("gpu-a", "1"), b1 = instance("gpu-b", "1"), a2 = instance("gpu-a", "2");
+  const auto commit_divided = [&](std::vector<std::pair<GpuId, rollups::DividedGpu>> list) {
+    ASSERT_TRUE(store_->begin().ok());
+    Store::Checkpoint checkpoint;
+    checkpoint.closed_until = {{a1, Instant{kDay}}};
+    checkpoint.divided = std::move(list);
+    ASSERT_TRUE(store_->commit(checkpoint).ok());
+  };
+  commit_divided({{a1, a}, {b1, b}});
+  reopen();
+  EXPECT_EQ(divided(), (Divided{{whole("gpu-a"), a}, {whole("gpu-b"), b}}));
+  commit_divided({{a2, b}});
+  commit_divided({});
+  reopen();
+  EXPECT_EQ(divided(), (Divided{{whole("gpu-a"), b}, {whole("gpu-b"), b}})) << "by the GPU, whichever of its instances names it; others stay";
+  EXPECT_TRUE(store_->take_notes().empty());
+  for (const char* damage : {"x'00'", "x'FFFFFFFFFFFFFFFF'", "substr(closed_until, 1, 9)", "closed_until"}) {
+    store_.reset();
+    ASSERT_TRUE(Database::open(folder_ + "/flopsight.db", Database::Mode::kReadWrite)->execute(std::string("UPDATE checkpoint SET divided = ") + damage).ok());
+    reopen();
+    EXPECT_TRUE(divided().empty()) << damage;
+    EXPECT_EQ(store_->take_notes().size(), 1U) << damage;
+    EXPECT_EQ(store_->closed_until().size(), 1U) << damage;
+    EXPECT_EQ(store_->unreadable().count(samples::kNotReadable), 1U) << damage;
+  }
+}
+
 TEST_F(StoreTest, spans_say_when_a_gpu_was_whose_across_flushes_and_restarts) {
   std::mt19937_64 random(11);
   const std::string plan = "aaab.bba";  // one letter a minute

@@ -216,6 +216,7 @@ class Ingest::ScrapeSink : public wire::ExpositionSink {
 
 Ingest::Ingest(IngestOptions options, const jobs::LabelRules& rules)
     : options_(std::move(options)), rules_(rules), logged_lines_(std::make_unique<LoggedLines>(options_.metrics)) {
+  options_.live.rests_are_final = options_.engine.has_value();
   owners_.use_names_of(rules);
 }
 Ingest::~Ingest() = default;

@@ -259,6 +259,7 @@ class Ingest {
   std::atomic<bool> store_simulated_{false};
   std::atomic<std::uint64_t> store_unreadable_{0};
   std::atomic<bool> more_{false};
+  store::Store::Checkpoint checkpoint_of_all() const;  // fleet_mutex_ held
   std::uint32_t needed_segment() const;  // the first of the log with what is in no cell yet; fleet_mutex_ held
   base::Status let_go_of_log();          // store_mutex_ held
   void look_at_store();                  // store_mutex_ held

@@ -180,18 +180,7 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
   bool is_simulated = false;
   {
     const std::scoped_lock guard(fleet_mutex_);
-    checkpoint.log_segment = needed_segment();
-    for (live::GpuIndex i = 0; i < known_gpus_.size(); ++i) {
-      const units::Instant closed = fleet_->closed_until(i);
-      if (known_gpus_[i].id != 0 && closed.unix_milliseconds > 0) {
-        checkpoint.closed_until.emplace_back(known_gpus_[i].id, closed);
-      }
-    }
-    fleet_->for_divided([&](std::span<const live::GpuIndex> instances, const rollups::DividedGpu& divided) {
-      const auto is_known = [&](live::GpuIndex index) { return index < known_gpus_.size() && known_gpus_[index].id != 0; };
-      const auto known = std::find_if(instances.begin(), instances.end(), is_known);
-      if (known != instances.end()) checkpoint.divided.emplace_back(known_gpus_[*known].id, divided);
-    });
+    checkpoint = checkpoint_of_all();
     ++counters_.flushes;
     is_simulated = fleet_->simulated();
     more_ = fleet_->take_more();
@@ -202,6 +191,23 @@ base::Status Ingest::write_cells(units::Instant now, bool everything) {
   static_cast<void>(look_at_outbox());
   FLOPSIGHT_RETURN_IF_ERROR(log_->drop_before(checkpoint.log_segment));
   return log_->rotate();
+}
+
+store::Store::Checkpoint Ingest::checkpoint_of_all() const {
+  store::Store::Checkpoint checkpoint;
+  checkpoint.log_segment = needed_segment();
+  for (live::GpuIndex i = 0; i < known_gpus_.size(); ++i) {
+    const units::Instant closed = fleet_->closed_until(i);
+    if (known_gpus_[i].id != 0 && closed.unix_milliseconds > 0) {
+      checkpoint.closed_until.emplace_back(known_gpus_[i].id, closed);
+    }
+  }
+  fleet_->for_divided([&](std::span<const live::GpuIndex> instances, const rollups::DividedGpu& divided) {
+    const auto is_known = [&](live::GpuIndex index) { return index < known_gpus_.size() && known_gpus_[index].id != 0; };
+    const auto known = std::find_if(instances.begin(), instances.end(), is_known);
+    if (known != instances.end()) checkpoint.divided.emplace_back(known_gpus_[*known].id, divided);
+  });
+  return checkpoint;
 }
 
 // A sample that comes in between is in a later segment than any that is not in a cell.
