@@ -181,7 +181,9 @@ void LiveFleet::sink_of_instance(const ClosedCell& closed, const CellSink& sink)
 }
 
 bool LiveFleet::is_divided_at(GpuIndex index, units::Instant start) const {
-  return gpus_[index].has_instances && divided_.at(index).newest >= start.unix_milliseconds;
+  if (!gpus_[index].has_instances) return false;
+  const Divided& divided = divided_.at(index);
+  return divided.newest >= start.unix_milliseconds || start.unix_milliseconds < divided.rests_until;
 }
 
 void LiveFleet::close_gpu(GpuIndex index, units::Instant now, const CellSink& sink, bool everything) {
@@ -258,7 +260,8 @@ void LiveFleet::close_rests(const CellSink& sink) {
     std::int64_t complete = std::numeric_limits<std::int64_t>::max();
     for (const GpuIndex instance : divided.instances) {
       const Gpu& gpu = gpus_[instance];
-      if (!gpu.away) complete = std::min(complete, gpu.closed_until);
+      // One of which every sample was refused has nothing to wait for.
+      if (!gpu.away && !gpu.rows.empty()) complete = std::min(complete, gpu.closed_until);
     }
     std::map<std::int64_t, std::int64_t>& open = divided.open_microseconds;
     for (; !open.empty() && (open.begin()->first + slot <= complete || open.size() > kOpenSlotsMax); open.erase(open.begin())) {

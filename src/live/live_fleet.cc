@@ -93,6 +93,15 @@ GpuIndex LiveFleet::make_gpu(const std::string& key, const samples::GpuIdentity&
       before_start_.emplace(index, closed->holders);
     }
   }
+  if (const auto before = restore_divided && identity.mig_instance.empty() ? restore_divided(identity) : std::nullopt) {
+    gpu.has_instances = true;
+    Divided& divided = divided_[index];
+    divided.rests_until = before->rests_until.unix_milliseconds;
+    for (const auto& [start, microseconds] : before->open_microseconds) {
+      divided.open_microseconds[start.unix_milliseconds] = microseconds;
+      divided.newest = start.unix_milliseconds;
+    }
+  }
   return index;
 }
 
@@ -155,13 +164,7 @@ GpuIndex LiveFleet::gpu_of(const jobs::LabelFacts& facts, std::string_view scope
     gpus_[index].parent = parent;
     gpus_[index].is_instance = true;
     gpus_[parent].has_instances = true;
-    const auto [at, is_new] = divided_.try_emplace(parent);
-    Divided& divided = at->second;
-    divided.instances.push_back(index);
-    if (const auto before = is_new && restore_divided ? restore_divided(whole) : std::nullopt) {
-      divided.rests_until = before->rests_until.unix_milliseconds;
-      for (const auto& [start, microseconds] : before->open_microseconds) divided.open_microseconds[start.unix_milliseconds] = microseconds;
-    }
+    divided_[parent].instances.push_back(index);
   }
   return index;
 }

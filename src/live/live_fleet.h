@@ -106,7 +106,7 @@ class LiveFleet {
 
   // Asked once for each GPU when it is first seen.
   std::function<std::optional<ClosedUntil>(const samples::GpuIdentity&)> restore;
-  // The same of a divided GPU, when the first of its instances is seen: for_divided() as it was when cells were last written.
+  // The same of a GPU, if it is divided, when it or the first of its instances is seen: for_divided() as it was when cells were last written.
   std::function<std::optional<rollups::DividedGpu>(const samples::GpuIdentity&)> restore_divided;
 
   // What the labels of a series mean (without the metric's name). `scope` is the target that was scraped, empty where

@@ -65,6 +65,19 @@ TEST(LiveMig, what_comes_late_of_an_instance_is_left_out_and_said_where_rests_ar
   for (const auto& [slot, allocated] : seconds) EXPECT_NEAR(allocated, 60, 1e-4) << slot;
 }
 
+TEST_F(Live, of_a_divided_gpu_whose_instances_do_not_come_back_after_a_restart_the_rest_is_written_and_no_slot_twice) {
+  fleet.restore_divided = [](const samples::GpuIdentity&) {
+    return std::optional(rollups::DividedGpu{Instant{kStart}, {{Instant{kStart + 60'000}, 25'000'000}}});
+  };
+  const LabelSetId whole = gpu("GPU-a");
+  for (int t = -120; t <= 360; t += 15) add(whole, kClock, t, 1755);
+  close();
+  const auto& by_slot = slots[{"GPU-a", ""}];
+  EXPECT_FALSE(by_slot.contains(kStart - 60'000)) << "it was written";
+  EXPECT_NEAR(allocated(by_slot.at(kStart + 60'000)), 35, 1e-4) << "what its instances left over";
+  EXPECT_NEAR(allocated(by_slot.at(kStart + 120'000)), 60, 1e-4) << "it is whole";
+}
+
 TEST_F(Live, an_instance_takes_the_clock_from_its_gpu_which_is_no_gpu_beside_it) {
   const LabelSetId whole = gpu("GPU-a"), one = gpu("GPU-a", "one", "7", "7g.80gb");
   for (int t = 0; t <= 300; t += 15) {
