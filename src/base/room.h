@@ -14,6 +14,14 @@ void make_room(std::vector<T>& entries, std::size_t count) {
   if (count > entries.capacity()) entries.reserve(std::max(count, entries.capacity() + entries.capacity() / 16 + kFirst));
 }
 
+// So that there are at least `count` entries, new ones as `fill`.
+template <typename T>
+void fill_up_to(std::vector<T>& entries, std::size_t count, const T& fill = {}) {
+  if (entries.size() >= count) return;
+  make_room(entries, count);
+  entries.resize(count, fill);
+}
+
 template <typename T>
 T& add_one(std::vector<T>& entries) {
   make_room(entries, entries.size() + 1);

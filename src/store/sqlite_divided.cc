@@ -26,7 +26,7 @@ std::string SqliteStore::encode_divided() const {
   }
   wire::ColumnWriter writer;
   for (const std::vector<std::int64_t>& column : columns) writer.add(column);
-  return writer.finish(3);
+  return writer.finish(kCheckpointCompressionLevel);
 }
 
 // One that cannot be read costs the rests of slots that were open, and no more.

@@ -13,7 +13,6 @@ using rollups::CellField;
 constexpr std::size_t kCellsHeldMax = 16'384;
 // As many new names are held back.
 constexpr std::size_t kNamesHeldMax = 4'096;
-constexpr int kCompressionLevel = 3;
 
 }  // namespace
 
@@ -172,7 +171,7 @@ base::Status SqliteStore::write_checkpoint(const Checkpoint& checkpoint) {
   writer.add(times);
   FLOPSIGHT_ASSIGN_OR_RETURN(Statement replace, database_.prepare("INSERT OR REPLACE INTO checkpoint(id, log_segment, closed_until, divided) VALUES(1, ?, ?, ?)"));
   replace.bind(1, checkpoint.log_segment);
-  replace.bind_blob(2, writer.finish(kCompressionLevel));
+  replace.bind_blob(2, writer.finish(kCheckpointCompressionLevel));
   replace.bind_blob(3, encode_divided());
   return replace.run();
 }

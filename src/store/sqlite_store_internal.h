@@ -34,6 +34,7 @@ inline constexpr CellKinds kOfFleet{BlockKind::kFleet, BlockKind::kFleetSums};
 
 // Ids that share blocks: neighbours are usually read together (the GPUs of a host, jobs of a time).
 inline constexpr std::uint32_t kGroupSize = 256;
+inline constexpr int kCheckpointCompressionLevel = 3;
 inline constexpr std::int64_t milliseconds(std::int64_t seconds) { return seconds * 1000; }
 inline constexpr std::int64_t kMiddleSeconds = 600;
 inline constexpr std::int64_t kCoarseSeconds = 3600;

@@ -64,10 +64,7 @@ std::uint32_t MinuteReader::job_number_of(const samples::Holder& holder) {
 base::Status MinuteReader::learn_gpus(store::Store& store, const AnswerSettings& settings, const std::vector<GpuCell>& cells) {
   std::vector<store::GpuId> unknown;
   for (const GpuCell& cell : cells) {
-    if (cell.gpu >= gpu_of_id_.size()) {
-      base::make_room(gpu_of_id_, std::size_t{cell.gpu} + 1);
-      gpu_of_id_.resize(std::size_t{cell.gpu} + 1, kUnknown);
-    }
+    base::fill_up_to(gpu_of_id_, std::size_t{cell.gpu} + 1, kUnknown);
     if (gpu_of_id_[cell.gpu] == kUnknown) unknown.push_back(cell.gpu);
   }
   if (unknown.empty()) return {};

@@ -79,10 +79,7 @@ struct Ingest::Batch {
 };
 
 void Ingest::take(const live::ClosedCell& closed, Batch& batch) {
-  if (known_gpus_.size() <= closed.gpu) {
-    base::make_room(known_gpus_, closed.gpu + 1);
-    known_gpus_.resize(closed.gpu + 1);
-  }
+  base::fill_up_to(known_gpus_, closed.gpu + 1);
   const KnownGpu& gpu = known_gpus_[closed.gpu];
   if (gpu.id == 0 || (!gpu.has_model && fleet_->has_model(closed.gpu))) {
     batch.gpus.emplace_back(closed.gpu, fleet_->identity(closed.gpu));
@@ -109,10 +106,7 @@ void Ingest::remember(const Batch& batch) {
         job.delivered_microseconds += closed.cell[rollups::CellField::kDelivered];
       }
     }
-    if (latest_gpus_.size() <= closed.gpu) {
-      base::make_room(latest_gpus_, closed.gpu + 1);
-      latest_gpus_.resize(closed.gpu + 1);
-    }
+    base::fill_up_to(latest_gpus_, closed.gpu + 1);
     const auto measured = closed.cell[rollups::CellField::kMeasured];
     const auto delivered = closed.cell[rollups::CellField::kDelivered];
     latest_gpus_[closed.gpu] = {
